@@ -1,0 +1,1 @@
+"""Thin commands: parse, make a frozen config, call one function."""

@@ -1,0 +1,45 @@
+"""The command `playground`: picks a subcommand and turns mistakes into one line."""
+
+import importlib
+import logging
+import sys
+from collections.abc import Sequence
+
+from playground.errors import PlaygroundError, unknown
+
+# Subcommand -> what it does. Each is a module here with `run(args) -> exit status`,
+# imported only when asked for, so that help and mistakes come at once.
+COMMANDS = {
+    "list": "show robots, scenes, servos, tasks, presets, engines and policies",
+    "train": "train a policy",
+    "evaluate": "measure a policy: tracking, falls, effort",
+    "infer": "run a policy: window, video or headless",
+    "export": "write a run's policy file",
+    "check": "prove that this installation works",
+    "bench": "measure speed as ratios against baselines in the same run",
+}
+
+_USAGE = "usage: playground COMMAND [--help | ...]\n\n" + "\n".join(
+    f"  {name:10}{what}" for name, what in COMMANDS.items()
+)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Runs a command line and returns its exit status (2: a mistake of the user's)."""
+    args = list(sys.argv[1:] if args is None else args)
+    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
+    if not args or args[0] in ("-h", "--help"):
+        print(_USAGE)
+        return 0
+    try:
+        if args[0] not in COMMANDS:
+            raise unknown("command", args[0], COMMANDS)
+        module = importlib.import_module(f"playground.cli.{args[0]}")
+        return module.run(args[1:])
+    except PlaygroundError as error:
+        print(f"playground: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return 0

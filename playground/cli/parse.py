@@ -1,0 +1,75 @@
+"""Command lines from dataclasses: every field a flag, one clear line for a mistake."""
+
+import contextlib
+import io
+import re
+from collections.abc import Sequence
+from typing import TypeVar
+
+import tyro
+
+from playground.errors import PlaygroundError
+
+T = TypeVar("T")
+
+
+def parse(default: T, args: Sequence[str], command: str, description: str) -> T:
+    """Returns `default` with the values that the flags give.
+
+    Args:
+      default: A frozen dataclass; its fields are the flags, its values the defaults.
+      args: The flags.
+      command: For the help text, e.g. "playground train".
+      description: For the help text.
+
+    Raises:
+      PlaygroundError: an unknown flag or a value that does not fit.
+      SystemExit: --help was asked for and printed.
+    """
+    spoken = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(spoken):
+            return tyro.cli(
+                type(default),
+                default=default,
+                args=list(args),
+                prog=command,
+                description=description,
+            )
+    except SystemExit as stop:
+        if not stop.code:
+            raise
+        raise PlaygroundError(_one_line(spoken.getvalue())) from None
+
+
+def take_word(args: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Splits off a leading word that is no flag: the task, the policy."""
+    if args and not args[0].startswith("-"):
+        return args[0], list(args[1:])
+    return None, list(args)
+
+
+def peek(args: Sequence[str], flag: str) -> str | None:
+    """Returns the value of `--flag value` or `--flag=value` without taking it away.
+
+    Raises:
+      PlaygroundError: the flag has no value.
+    """
+    for i, arg in enumerate(args):
+        if arg == flag:
+            if i + 1 == len(args) or args[i + 1].startswith("--"):
+                raise PlaygroundError(f"{flag} needs a value")
+            return args[i + 1]
+        if arg.startswith(f"{flag}="):
+            return arg.partition("=")[2]
+    return None
+
+
+def _one_line(text: str) -> str:
+    """Returns the parser's boxed message as one line, without its drawing."""
+    lines = [line.strip("│ ") for line in text.splitlines() if line.startswith("│")]
+    message = re.sub(r"─+", "", " ".join(lines))
+    message = re.sub(
+        r"\s*(Argument helptext|For full helptext).*", "; see --help", message
+    )
+    return re.sub(r"\s+", " ", message).strip()

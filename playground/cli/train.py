@@ -1,0 +1,100 @@
+"""`playground train [TASK]`: train a policy, or go on with a run."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from playground.cli.parse import parse, peek, take_word
+from playground.config import merge, preset_path, read_yaml
+from playground.errors import PlaygroundError
+from playground.learning.config import TrainConfig
+from playground.learning.run_folder import (
+    RunFolder,
+    existing_run,
+    new_run,
+    read_config,
+)
+from playground.learning.seat import Seat
+from playground.tasks.registry import task_spec
+
+
+@dataclasses.dataclass(frozen=True)
+class Arguments:
+    """How to run a training, and what determines it."""
+
+    preset: str = "full"
+    """Preset of the task (configs/TASK/PRESET.yaml), or the path of a YAML file."""
+    out: str | None = None
+    """Folder of the run; by default runs/TASK-PRESET-TIME."""
+    resume: str | None = None
+    """Folder of a run to go on with; its stored config takes the preset's place."""
+    device: str = "auto"
+    """auto, cpu or gpu; gpu fails where there is none."""
+    distributed: str | None = None
+    """Train on several hosts: HOST:PORT,PROCESSES,ID of the first host and this one."""
+    dry_run: bool = False
+    """Check and print the effective config, then stop."""
+    config: Annotated[TrainConfig, tyro.conf.arg(name="")] = TrainConfig()
+    """What determines the run."""
+
+
+def run(args: Sequence[str]) -> int:
+    """Runs the command; see `playground train --help`."""
+    word, args = take_word(args)
+    task, resume = word or peek(args, "--task"), peek(args, "--resume")
+    preset = peek(args, "--preset") or "full"
+    start = stored_config(resume, task) if resume else preset_config(task, preset)
+    chosen = parse(
+        Arguments(config=start),
+        args,
+        "playground train [TASK]",
+        "Train a policy. TASK is one of those that `playground list` shows.",
+    )
+    seat = Seat.parse(chosen.distributed) if chosen.distributed else None
+    folder = _folder(chosen, seat)
+    # All that can be checked without the libraries has been: now they are loaded.
+    from playground.learning.session import run_training
+
+    return run_training(chosen.config, folder, seat, chosen.device, chosen.dry_run)
+
+
+def preset_config(task: str | None, preset: str) -> TrainConfig:
+    """Returns the config of a task and a preset.
+
+    Raises:
+      PlaygroundError: unknown task or preset, or a preset with a mistake in it.
+    """
+    task = task or TrainConfig.task
+    default = TrainConfig(task=task, env=task_spec(task).config)
+    path = preset_path(task, preset)
+    try:
+        return merge(default, read_yaml(path))
+    except PlaygroundError as error:
+        raise PlaygroundError(f"{path}: {error}") from error
+
+
+def stored_config(run: str, task: str | None = None) -> TrainConfig:
+    """Returns the config of a run that is there.
+
+    Raises:
+      PlaygroundError: there is no run, or it is of another task.
+    """
+    values = read_config(existing_run(run))
+    stored = values.get("task", TrainConfig.task)
+    if task is not None and task != stored:
+        raise PlaygroundError(f"the run in '{run}' is of task '{stored}', not '{task}'")
+    default = TrainConfig(task=stored, env=task_spec(stored).config)
+    return merge(default, values)
+
+
+def _folder(chosen: Arguments, seat: Seat | None) -> RunFolder:
+    if chosen.resume:
+        return existing_run(chosen.resume)
+    if seat is None or seat.process == 0:
+        return new_run(chosen.out, chosen.config.task, chosen.preset)
+    if chosen.out is None:
+        raise PlaygroundError("--distributed needs --out, the same on every host")
+    return RunFolder(Path(chosen.out))

@@ -1,0 +1,1 @@
+"""How a robot decides without learning; pure functions of (params, memory, sensed)."""

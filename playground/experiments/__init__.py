@@ -1,0 +1,1 @@
+"""What is asked of finished policies and controllers: evaluate, sweep, optimise."""

@@ -1,0 +1,1 @@
+"""How a policy is learned: PPO, checkpoints, resume, logs."""

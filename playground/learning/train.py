@@ -1,0 +1,172 @@
+"""A training run: iterate, evaluate, save, log; stop and resume without a trace."""
+
+import contextlib
+import dataclasses
+import signal
+import time
+from types import FrameType
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from playground.config import to_dict
+from playground.errors import PlaygroundError
+from playground.learning.checkpoint import Checkpoints, Progress
+from playground.learning.config import TrainConfig
+from playground.learning.evaluator import Evaluator, Score
+from playground.learning.logs import Logs, ProgressBar
+from playground.learning.ppo import AXIS, PPO, TrainingState
+from playground.learning.run_folder import RunFolder, write_config
+from playground.tasks.brax_env import TrainingEnv
+from playground.tasks.registry import task_spec
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainResult:
+    """How a run ended.
+
+    Attributes:
+      env_steps: environment steps done.
+      score: last evaluation; None if there was none.
+      diverged: robots whose physics diverged, in this process's lifetime.
+      signal: the signal that stopped the run; None if it ran through.
+    """
+
+    env_steps: int
+    score: Score | None
+    diverged: int
+    signal: int | None
+
+
+class Trainer:
+    """A run in a folder."""
+
+    def __init__(self, config: TrainConfig, run: RunFolder):
+        """Builds the task and the learner; nothing is written or compiled yet.
+
+        Args:
+          config: All that determines the run.
+          run: Where it lies.
+
+        Raises:
+          PlaygroundError: sizes that do not fit.
+        """
+        self.config, self.run = config, run
+        self.devices = jax.devices()
+        config.ppo.check_devices(len(self.devices))
+        spec = task_spec(config.task)
+        self.task = spec.make(config.env, config.seed)
+        self.ppo = PPO(
+            TrainingEnv(self.task),
+            config.ppo,
+            config.network,
+            config.warm_start,
+            Mesh(np.array(self.devices), (AXIS,)),
+        )
+        self.checkpoints = Checkpoints(run.checkpoints)
+        self._evaluator: Evaluator | None = None
+
+    def start(self) -> tuple[TrainingState, Progress]:
+        """Returns the state to go on from: the last checkpoint, else a fresh one."""
+        state = self.ppo.init(jax.random.key(self.config.seed))
+        progress = self.checkpoints.progress("last")
+        if progress is None:
+            return state, Progress(0, self.config.task, self.config.ppo.num_envs)
+        if progress.task != self.config.task:
+            raise PlaygroundError(
+                f"the checkpoint in {self.run.path} is of task '{progress.task}', "
+                f"not '{self.config.task}'"
+            )
+        return self.checkpoints.restore("last", self.ppo, state), progress
+
+    def train(self) -> TrainResult:
+        """Trains until `total_steps`, SIGINT or SIGTERM; saves the state either way."""
+        state, progress = self.start()
+        reporter = _Reporter(self.config, self.run, progress.env_steps)
+        score, diverged = None, 0
+        with _StopSignal() as stop, contextlib.closing(reporter):
+            while progress.env_steps < self.config.total_steps and not stop.signal:
+                started = time.perf_counter()
+                state, metrics = self.ppo.iterate(state)
+                values = {name: float(value) for name, value in metrics.items()}
+                taken = self.config.ppo.steps_per_iteration
+                values["steps_per_second"] = taken / (time.perf_counter() - started)
+                diverged += int(values["count/diverged"])
+                before, steps = progress.env_steps, progress.env_steps + taken
+                progress = dataclasses.replace(
+                    progress, env_steps=steps, num_envs=self.config.ppo.num_envs
+                )
+                every = self.config.evaluation.every_steps
+                if steps // every > before // every or steps >= self.config.total_steps:
+                    score = self.evaluate(state)
+                    values |= {f"eval/{k}": float(v) for k, v in score.items()}
+                    progress = self._save(state, progress, score)
+                elif stop.signal:
+                    self.checkpoints.save("last", state, progress)
+                reporter.report(steps, values, score)
+        return TrainResult(progress.env_steps, score, diverged, stop.signal)
+
+    def evaluate(self, state: TrainingState) -> Score:
+        """Plays the fixed evaluation; every process of a distributed run does alike."""
+        if self._evaluator is None:
+            task = task_spec(self.config.task).make(self.config.env.undisturbed())
+            self._evaluator = Evaluator(task, self.ppo.networks, self.config.evaluation)
+        local = jax.tree.map(
+            lambda x: x.addressable_data(0), (state.normalizer, state.params.policy)
+        )
+        return self._evaluator(*local)
+
+    def _save(self, state: TrainingState, progress: Progress, score: Score) -> Progress:
+        if progress.best_score is None or score.reward > progress.best_score:
+            progress = dataclasses.replace(progress, best_score=score.reward)
+            self.checkpoints.save("best", state, progress)
+        self.checkpoints.save("last", state, progress)
+        return progress
+
+
+class _Reporter:
+    """Config, logs and progress bar of a run, written by the first process alone."""
+
+    def __init__(self, config: TrainConfig, run: RunFolder, start_step: int):
+        self._active = jax.process_index() == 0
+        if self._active:
+            write_config(run, config)
+            self._logs = Logs(run, start_step, config.wandb, to_dict(config))
+            self._bar = ProgressBar(config.total_steps, start_step)
+
+    def report(self, step: int, values: dict[str, float], score: Score | None) -> None:
+        if not self._active:
+            return
+        self._logs.write(step, values)
+        self._bar.update(step, values["steps_per_second"])
+        if any(name.startswith("eval/") for name in values) and score is not None:
+            self._bar.say(f"{step:>12,} steps: {score}")
+
+    def close(self) -> None:
+        if self._active:
+            self._logs.close()
+            self._bar.stop()
+
+
+class _StopSignal:
+    """Turns the first SIGINT or SIGTERM into a request to stop; a second one stops."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+
+    def __enter__(self) -> "_StopSignal":
+        self._before = {
+            number: signal.signal(number, self._note)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        if self.signal is not None:
+            raise KeyboardInterrupt
+        self.signal = number

@@ -1,0 +1,1 @@
+"""How a robot moves: one `Physics` interface and the engines behind it."""

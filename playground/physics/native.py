@@ -1,0 +1,217 @@
+"""MuJoCo's own C engine on all CPU cores, called from inside jit.
+
+A batch of robots is one host callback per control step into one persistent thread pool
+(`mujoco.rollout`), so the time is spent in C. The results do not depend on the number
+of threads or on the batch size.
+"""
+
+import copy
+import dataclasses
+import os
+import threading
+from collections.abc import Sequence
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+from mujoco import rollout
+
+from playground.errors import PlaygroundError
+from playground.physics.base import Data, FieldValues, Physics
+
+# With asynchronous dispatch a host callback can wait for a computation that waits for
+# the callback. It must be off before the CPU backend starts.
+jax.config.update("jax_cpu_enable_async_dispatch", False)
+
+_CTRL = int(mujoco.mjtState.mjSTATE_CTRL)
+_WRENCH = int(mujoco.mjtState.mjSTATE_XFRC_APPLIED)
+
+
+def _silence(_: str) -> None:
+    """A diverged robot is reported by its state, not by a log file in the cwd."""
+
+
+class NativePhysics(Physics):
+    """The engine `native`."""
+
+    engine = "native"
+
+    def __init__(
+        self,
+        models: Sequence[mujoco.MjModel],
+        substeps: int,
+        push_body: str | None = None,
+        fields: Sequence[str] = (),
+        threads: int | None = None,
+    ):
+        """See `Physics`.
+
+        Args:
+          models: As in `Physics`.
+          substeps: As in `Physics`.
+          push_body: As in `Physics`.
+          fields: As in `Physics`.
+          threads: Threads of the pool; None: one for each core this process may use.
+        """
+        super().__init__(models, substeps, push_body, fields)
+        if self.model.na or self.model.nplugin:
+            raise PlaygroundError("native: activations and plugins are not supported")
+        threads = threads or len(os.sched_getaffinity(0))
+        self._pool = rollout.Rollout(nthread=threads)
+        self._scratch = [mujoco.MjData(self.model) for _ in range(threads)]
+        # Two devices of one process (or two threads of a test) share the pool.
+        self._lock = threading.Lock()
+        self._private: list[tuple[int, mujoco.MjModel, dict[str, np.ndarray]]] = []
+        mujoco.set_mju_user_warning(_silence)
+
+    def init(self, qpos, qvel, ctrl, model_index=0, needed=True) -> Data:
+        """See `Physics.init`."""
+        model_index = jnp.asarray(model_index, jnp.int32)
+        sensordata = jax.pure_callback(
+            self._sense,
+            jax.ShapeDtypeStruct((self.model.nsensordata,), jnp.float32),
+            qpos,
+            qvel,
+            ctrl,
+            model_index,
+            jnp.asarray(needed),
+            vmap_method="broadcast_all",
+        )
+        return Data(
+            time=jnp.zeros(()),
+            qpos=qpos,
+            qvel=qvel,
+            sensordata=sensordata,
+            warmstart=jnp.zeros(self.model.nv),
+            model_index=model_index,
+        )
+
+    def step(
+        self,
+        data: Data,
+        ctrl: jax.Array,
+        push: jax.Array | None = None,
+        fields: FieldValues | None = None,
+    ) -> Data:
+        """See `Physics.step`."""
+        self._check_step(push, fields)
+        m = self.model
+        shapes = [(), (m.nq,), (m.nv,), (m.nsensordata,), (m.nv,)]
+        time, qpos, qvel, sensordata, warmstart = jax.pure_callback(
+            partial(self._advance, push is not None, tuple(fields or ())),
+            tuple(jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes),
+            data.time,
+            data.qpos,
+            data.qvel,
+            data.warmstart,
+            data.model_index,
+            ctrl,
+            *([] if push is None else [self._push_per_substep(push)]),
+            *(fields or {}).values(),
+            vmap_method="broadcast_all",
+        )
+        return dataclasses.replace(
+            data,
+            time=time,
+            qpos=qpos,
+            qvel=qvel,
+            sensordata=sensordata,
+            warmstart=warmstart,
+        )
+
+    def _sense(self, qpos, qvel, ctrl, model_index, needed):
+        """Host side of `init`: sensors [..., nsensordata] of the robots asked for."""
+        m, batch = self.model, np.shape(needed)
+        rows = np.reshape(needed, -1)
+        sensordata = np.zeros((len(rows), m.nsensordata), np.float32)
+        if rows.any():
+            _, sensed = self._roll(
+                _flat(model_index)[rows],
+                {},
+                self._state(
+                    np.zeros(rows.sum()),
+                    _flat(qpos, m.nq)[rows],
+                    _flat(qvel, m.nv)[rows],
+                ),
+                np.zeros((rows.sum(), m.nv)),
+                _flat(ctrl, 1, m.nu)[rows],
+                _CTRL,
+            )
+            sensordata[rows] = sensed[:, 0]
+        return sensordata.reshape(*batch, m.nsensordata)
+
+    def _advance(self, pushed, names, time, qpos, qvel, warmstart, index, ctrl, *rest):
+        """Host side of `step`: arrays with any leading batch shape, as float32."""
+        m, batch = self.model, np.shape(time)
+        start = self._state(_flat(time), _flat(qpos, m.nq), _flat(qvel, m.nv))
+        control, spec = _flat(ctrl, 1, m.nu), _CTRL
+        control = np.broadcast_to(control, (len(start), self.substeps, m.nu))
+        if pushed:
+            wrench = np.zeros((len(start), self.substeps, m.nbody, 6))
+            wrench[:, :, self.push_body] = _flat(rest[0], self.substeps, 6)
+            rest, spec = rest[1:], _CTRL | _WRENCH
+            # MuJoCo lays out user inputs in the order of the bits of its state enum.
+            wrench = wrench.reshape(*wrench.shape[:2], -1)
+            control = np.concatenate([control, wrench], axis=-1)
+        values = {
+            name: _flat(value, *getattr(m, name).shape)
+            for name, value in zip(names, rest, strict=True)
+        }
+        state, sensed = self._roll(
+            _flat(index), values, start, _flat(warmstart, m.nv), control, spec
+        )
+        end = state[:, -1]
+        # Where the engine met numbers it could not step it stopped the clock.
+        end[end[:, 0] < start[:, 0] + 0.5 * self.control_period] = np.nan
+        before = state[:, -2] if self.substeps > 1 else start
+        qvel_end, qvel_before = end[:, 1 + m.nq :], before[:, 1 + m.nq :]
+        # The pool does not hand out the solver's accelerations; those of the last
+        # physics step, from its velocities, are a start as good as them.
+        acceleration = (qvel_end - qvel_before) / m.opt.timestep
+        outputs = (
+            end[:, 0],
+            end[:, 1 : 1 + m.nq],
+            qvel_end,
+            sensed[:, -1],
+            acceleration,
+        )
+        return tuple(
+            out.reshape(*batch, *out.shape[1:]).astype(np.float32) for out in outputs
+        )
+
+    def _state(self, time, qpos, qvel) -> np.ndarray:
+        """[n, nstate] MuJoCo's full physics state."""
+        return np.concatenate([np.reshape(time, (-1, 1)), qpos, qvel], axis=1)
+
+    def _roll(self, index, values, state, warmstart, control, spec):
+        with self._lock:
+            return self._pool.rollout(
+                self._rows(index.astype(int), values),
+                self._scratch,
+                state,
+                control,
+                control_spec=spec,
+                initial_warmstart=warmstart,
+            )
+
+    def _rows(self, index: np.ndarray, values) -> list[mujoco.MjModel]:
+        """One model a robot; with `values`, a private copy that holds its own."""
+        if not values:
+            return [self.models[i] for i in index]
+        for row, i in enumerate(index):
+            if row == len(self._private):
+                self._private.append((-1, self.model, {}))
+            if self._private[row][0] != i:
+                model = copy.copy(self.models[i])
+                views = {name: getattr(model, name) for name in self.fields}
+                self._private[row] = (i, model, views)
+            for name, value in values.items():
+                self._private[row][2][name][:] = value[row]
+        return [model for _, model, _ in self._private[: len(index)]]
+
+
+def _flat(array, *shape: int) -> np.ndarray:
+    """[n, *shape] float64 copy of a batched array with any leading shape."""
+    return np.asarray(array, np.float64).reshape(-1, *shape)

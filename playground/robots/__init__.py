@@ -1,0 +1,1 @@
+"""What a robot is: model file, joints, sensors, feet, home pose, servo, by name."""

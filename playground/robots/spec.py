@@ -1,0 +1,24 @@
+"""What is known of a robot besides its model."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+
+@dataclasses.dataclass(frozen=True)
+class RobotSpec:
+    """What is known of a robot besides its model.
+
+    Attributes:
+      name: As on the command line.
+      scenes: Scene name -> MJCF file.
+      base: The body that floats; pushes and kicks act on it.
+      feet: Prefixes of the feet's sensor and geom names, left before right.
+      servo: Default servo preset.
+    """
+
+    name: str
+    scenes: Mapping[str, Path]
+    base: str
+    feet: tuple[str, ...]
+    servo: str

@@ -1,0 +1,1 @@
+"""What is asked and rewarded: command, observation, reward, randomisation."""
