@@ -1,6 +1,7 @@
 """Command lines from dataclasses: every field a flag, one clear line for a mistake."""
 
 import contextlib
+import dataclasses
 import io
 import re
 from collections.abc import Sequence
@@ -11,6 +12,11 @@ import tyro
 from playground.errors import PlaygroundError
 
 T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Nothing:
+    """No flags."""
 
 
 def parse(default: T, args: Sequence[str], command: str, description: str) -> T:
@@ -40,6 +46,16 @@ def parse(default: T, args: Sequence[str], command: str, description: str) -> T:
         if not stop.code:
             raise
         raise PlaygroundError(_one_line(spoken.getvalue())) from None
+
+
+def parse_none(args: Sequence[str], command: str, description: str) -> None:
+    """Checks that a command without flags was given none.
+
+    Raises:
+      PlaygroundError: there are some.
+      SystemExit: --help was asked for and printed.
+    """
+    parse(_Nothing(), args, command, description)
 
 
 def take_word(args: Sequence[str]) -> tuple[str | None, list[str]]:

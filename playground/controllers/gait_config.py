@@ -13,7 +13,7 @@ class GaitConfig:
     """Control steps in a gait period (27 at 50 Hz: 0.54 s)."""
     lift: float = 0.03
     """How high a swing foot is lifted, m."""
-    sway: float = 0.03
+    sway: float = 0.018
     """How far the trunk moves over the stance foot, m."""
 
     def __post_init__(self):

@@ -21,7 +21,9 @@ import numpy as np
 from playground.controllers.gait_config import GaitConfig
 from playground.robots.names import find
 from playground.robots.robot import Robot
+from playground.robots.servo import Servo
 
+_HARMONICS = 4  # of the gait period, which servo targets are made of
 _ITERATIONS, _DAMPING, _ANGLE_WEIGHT = 60, 1e-4, 0.05  # IK; 1 rad weighs like 0.05 m
 
 
@@ -33,12 +35,16 @@ class ReferenceGait:
       joints: [n_leg] rows of the leg joints among the actuators.
       step: [phase_steps, n_leg] rad, offset from home when stepping in place.
       slope: [phase_steps, 3, n_leg] rad per unit of (vx, vy, yaw rate).
+      target_step: [phase_steps, n_leg] rad, servo targets that make `step` come true.
+      target_slope: [phase_steps, 3, n_leg] likewise for `slope`.
       foot_height: [phase_steps, n_feet] m, how far each foot is lifted.
     """
 
     joints: np.ndarray
     step: np.ndarray
     slope: np.ndarray
+    target_step: np.ndarray
+    target_slope: np.ndarray
     foot_height: np.ndarray
 
     def joint_offsets(self, phase: jax.Array, command: jax.Array) -> jax.Array:
@@ -48,13 +54,23 @@ class ReferenceGait:
           phase: Control step within the period, int32 scalar.
           command: [>= 3] vx (m/s), vy (m/s), yaw rate (rad/s), ...
         """
-        index = phase % len(self.step)
-        step, slope = jnp.asarray(self.step), jnp.asarray(self.slope)
-        return step[index] + command[:3] @ slope[index]
+        return self._look_up(self.step, self.slope, phase, command)
+
+    def target_offsets(self, phase: jax.Array, command: jax.Array) -> jax.Array:
+        """Returns [n_leg] rad, servo targets' offsets from home; see `joint_offsets`.
+
+        They lead the joints by what the servos lag behind.
+        """
+        return self._look_up(self.target_step, self.target_slope, phase, command)
 
     def lift(self, phase: jax.Array) -> jax.Array:
         """Returns [n_feet] m, how far each foot is lifted; 0 in stance."""
         return jnp.asarray(self.foot_height)[phase % len(self.step)]
+
+    @staticmethod
+    def _look_up(step, slope, phase, command) -> jax.Array:
+        index = phase % len(step)
+        return jnp.asarray(step)[index] + command[:3] @ jnp.asarray(slope)[index]
 
 
 def solve_reference_gait(
@@ -86,16 +102,35 @@ def solve_reference_gait(
         )
 
     step = solve(np.zeros(3))
-    slope = [(solve(p) - solve(-p)) / (2 * p.sum()) for p in probes]
+    slopes = [(solve(p) - solve(-p)) / (2 * p.sum()) for p in probes]
     heights = [
         [_lift(leg, i, config) for leg in legs] for i in range(config.phase_steps)
     ]
+    slope = np.stack(slopes, axis=1)
     return ReferenceGait(
         joints=np.concatenate([leg.rows for leg in legs]),
         step=step,
-        slope=np.stack(slope, axis=1),
+        slope=slope,
+        target_step=_servo_targets(step, robot.servo, period),
+        target_slope=_servo_targets(slope, robot.servo, period),
         foot_height=np.array(heights),
     )
+
+
+def _servo_targets(angles: np.ndarray, servo: Servo, period: float) -> np.ndarray:
+    """Targets that make an unloaded servo follow periodic angles, [phase_steps, ...].
+
+    From kp (target - q) = armature q'' + (damping + kv) q', harmonic by harmonic; the
+    highest are left out, since no servo follows the corners of a foot path.
+    """
+    steps = len(angles)
+    omega = 2 * np.pi / period * np.arange(steps // 2 + 1)
+    drag = servo.damping + servo.kv
+    gain = 1 + (1j * drag * omega - servo.armature * omega**2) / servo.kp
+    gain[_HARMONICS + 1 :] = 0.0
+    spectrum = np.fft.rfft(angles, axis=0)
+    gain = gain.reshape(-1, *[1] * (angles.ndim - 1))
+    return np.fft.irfft(gain * spectrum, n=steps, axis=0)
 
 
 class _Leg:

@@ -1,7 +1,7 @@
 """Evaluates a policy over a grid of commands, undisturbed and disturbed.
 
-An episode is determined by its own key, folded from the seed and its number, so that its
-result depends neither on the batch nor on its place in it.
+An episode is determined by its own key, folded from the seed and its number, so that
+its result depends neither on the batch nor on its place in it.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from playground.tasks.locomotion import Locomotion
 from playground.tasks.registry import TaskSpec
 
 if TYPE_CHECKING:
-    from playground.policy import OnnxPolicy
+    from playground.policy.runner import OnnxPolicy
 
 __all__ = ["EvaluateConfig", "Evaluation", "evaluate", "onnx_policy_fn"]
 
@@ -65,7 +65,7 @@ class Walk:
     Attributes:
       command: [7] held.
       time: [T] s into the episode.
-      sole_height: [T, n_feet] m.
+      sole_height: [T, n_feet] m, above where each is on average while it touches.
       contact: [T, n_feet] bool.
       feet: [n_feet] names.
     """
@@ -196,7 +196,8 @@ def rollout(
     def run(keys, commands):
         trace = play(task, policy, commands, keys, steps)
         # What is not measured stays where it is: observations are most of a trace.
-        return trace.replace(obs=trace.obs[..., :0]), trace.obs[..., head]
+        rest = dataclasses.replace(trace, obs=trace.obs[..., :0])
+        return rest, trace.obs[..., head]
 
     key, shown, parts, walk = jax.random.key(config.seed), _walk_row(grid), [], None
     for start in range(0, number, size):
@@ -222,7 +223,9 @@ def rollout(
     return Episodes.join(parts), walk
 
 
-def _with_disturbances(env: LocomotionConfig, task: LocomotionConfig) -> LocomotionConfig:
+def _with_disturbances(
+    env: LocomotionConfig, task: LocomotionConfig
+) -> LocomotionConfig:
     return dataclasses.replace(
         env,
         noise=task.noise,
@@ -243,7 +246,7 @@ def _head_slice(task: Locomotion) -> np.ndarray:
 
 
 def _walk_row(grid: np.ndarray) -> int:
-    """First episode of the fastest command straight ahead, else of the first command."""
+    """First episode of the fastest straight walk, else of the first command."""
     straight = ~grid[:, 1:].any(axis=1)
     return int(np.argmax(np.where(straight, grid[:, 0], 0.0)))
 
@@ -254,11 +257,15 @@ def _walk(task: Locomotion, trace: Trace, robot: int, command: np.ndarray) -> Wa
     up = max(int(trace.alive[:, robot].sum()), 1)
     end = min(first + round(_SHOWN / period), up)
     steps = slice(min(first, end - 1), end)
+    height = np.asarray(trace.sole_height[steps, robot])
+    contact = np.asarray(trace.contact[steps, robot])
+    touching = np.maximum(contact.sum(0), 1)
+    ground = np.where(contact, height, 0.0).sum(0) / touching
     return Walk(
         command=command,
         time=(np.arange(len(trace.alive))[steps] + 1) * period,
-        sole_height=trace.sole_height[steps, robot],
-        contact=trace.contact[steps, robot],
+        sole_height=height - ground,
+        contact=contact,
         feet=task.robot.spec.feet,
     )
 

@@ -20,7 +20,7 @@ VELOCITIES = (
     (-0.1, -0.05, -0.3),
     (0.1, -0.05, -0.3),
 )
-# Head commands, as shares of each range's upper or lower end; for tasks that only stand.
+# Head commands, as a share of each range's ends; for tasks that only stand.
 _HEAD_SHARE = 2 / 3
 
 
@@ -51,7 +51,7 @@ class EvaluateConfig:
                 raise PlaygroundError(f"{name} must be 1 or more")
         if not _SHORTEST <= self.seconds < float("inf"):
             raise PlaygroundError(
-                f"seconds must be {_SHORTEST:g} or more (the first one is not measured), "
+                f"seconds must be {_SHORTEST:g} or more (the first is not measured), "
                 f"got {self.seconds:g}"
             )
         if not np.isfinite(self.commands).all():

@@ -1,14 +1,15 @@
 """What an episode came to, in numbers: pure numpy, from a trace.
 
-Every episode counts once. One that fell counts as a fall and is measured until the fall.
-A number that is not defined (the cost of transport of a robot that stands, the clearance
-of a foot that never swung) is NaN, never 0.
+Every episode counts once. One that fell counts as a fall and is measured until the
+fall. A number that is not defined (the cost of transport of a robot that stands, the
+clearance of a foot that never swung) is NaN, never 0.
 """
 
 import dataclasses
 from collections.abc import Sequence
 from typing import Self
 
+import jax
 import numpy as np
 
 from playground.tasks.episodes import Trace
@@ -19,7 +20,9 @@ SHORTEST = 0.5
 """s after `SETTLE` that an episode must be up to be measured: about a gait period."""
 SLOWEST = 0.02
 """m/s below which a cost of transport would only tell how slow the robot is."""
-_GRAVITY = 9.81
+Array = jax.Array | np.ndarray
+
+_GRAVITY = 9.81  # m/s²
 # rad/s rms below which the joints stand still and their jerk says nothing.
 _STILL_JOINTS = 0.01
 # s that a foot must be off the floor to have swung: two control steps at 50 Hz, so that
@@ -51,7 +54,8 @@ class Episodes:
       jerk: [N] mean squared jerk of the joints / mean squared joint velocity, times
         (gait period / 2 pi)^4: 1 for joints that move like a sine of the gait's period,
         k^4 for its k-th harmonic.
-      clearance: [N, n_feet] m, mean over swings of the highest point of the sole.
+      clearance: [N, n_feet] m, mean over swings of the highest point of the sole, above
+        where it is on average while it touches.
       asymmetry: [N] |left - right| / mean clearance, 0 (alike) to 2; two feet only.
       slip: [N] m/s, mean horizontal speed of the soles that touch.
       head_error: [N] rad, |mean head joint - commanded|, mean over the head's joints.
@@ -93,7 +97,7 @@ def measure(
     control_period: float,
     mass: float,
     gait_period: float,
-    head: np.ndarray | None = None,
+    head: Array | None = None,
 ) -> Episodes:
     """Returns what the episodes of a trace came to.
 
@@ -105,7 +109,7 @@ def measure(
       gait_period: s, scale of the jerk.
       head: [T, N, 4] rad, head joints from home as commanded; None: not known.
     """
-    alive, settle = trace.alive, round(SETTLE / control_period)
+    alive, settle = np.asarray(trace.alive), round(SETTLE / control_period)
     counted = alive & (np.arange(len(alive)) >= settle)[:, None]
     # Too little to measure is as good as nothing.
     counted &= counted.sum(0) >= round(SHORTEST / control_period)
@@ -118,15 +122,13 @@ def measure(
     clearance = _clearance(trace, counted, round(_SHORTEST_SWING / control_period))
     head_error = np.full(len(commands), np.nan)
     if head is not None:
-        mean = np.stack(
-            [_mean(joint, counted) for joint in np.moveaxis(head, -1, 0)], -1
-        )
-        head_error = np.abs(mean - commands[:, 3:]).mean(-1)
+        joints = [_mean(head[..., joint], counted) for joint in range(head.shape[-1])]
+        head_error = np.abs(np.stack(joints, axis=-1) - commands[:, 3:]).mean(-1)
     fell = ~alive[-1]
     return Episodes(
         command=np.asarray(commands, float),
         fell=fell,
-        diverged=trace.diverged.any(0),
+        diverged=np.any(trace.diverged, axis=0),
         end_s=np.where(fell, (alive.sum(0) + 1) * control_period, np.nan),
         velocity=velocity,
         displacement=displacement,
@@ -141,7 +143,7 @@ def measure(
     )
 
 
-def _mean(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+def _mean(values: Array, mask: Array) -> np.ndarray:
     """Returns [N] the means of [T, N, ...] values where the mask [T, N, ...] holds."""
     mask = np.broadcast_to(mask, values.shape)
     axes = (0, *range(2, values.ndim))
@@ -149,7 +151,7 @@ def _mean(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return np.where(number > 0, total / np.maximum(number, 1), np.nan)
 
 
-def _velocity(trace: Trace, counted: np.ndarray, dt: float) -> np.ndarray:
+def _velocity(trace: Trace, counted: Array, dt: float) -> np.ndarray:
     vx, vy = (_mean(trace.velocity[..., axis], counted) for axis in (0, 1))
     # Where counted, the step before the first one counted is a step of the episode too.
     steps = counted.sum(0)
@@ -178,14 +180,12 @@ def _drift(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def _action_rate(trace: Trace, counted: np.ndarray, dt: float) -> np.ndarray:
+def _action_rate(trace: Trace, counted: Array, dt: float) -> np.ndarray:
     change = np.abs(np.diff(trace.action, axis=0)) / dt
     return _mean(change, (counted[1:] & counted[:-1])[..., None])
 
 
-def _jerk(
-    trace: Trace, counted: np.ndarray, dt: float, gait_period: float
-) -> np.ndarray:
+def _jerk(trace: Trace, counted: Array, dt: float, gait_period: float) -> np.ndarray:
     velocity = trace.joint_velocity.astype(float)
     jerk = np.diff(velocity, n=2, axis=0) / dt**2
     jerk2 = _mean(jerk**2, (counted[2:] & counted[:-2])[..., None])
@@ -199,9 +199,9 @@ def _clearance(trace: Trace, counted: np.ndarray, shortest: int) -> np.ndarray:
     mean = np.full(trace.contact.shape[1:], np.nan)
     for robot, foot in np.ndindex(*mean.shape):
         steps = counted[:, robot]
-        in_air = ~trace.contact[steps, robot, foot]
-        height = trace.sole_height[steps, robot, foot]
-        edges = np.diff(in_air.astype(int))
+        contact = np.asarray(trace.contact[steps, robot, foot])
+        height = np.asarray(trace.sole_height[steps, robot, foot])
+        edges = np.diff((~contact).astype(int))
         lifts, lands = np.flatnonzero(edges > 0) + 1, np.flatnonzero(edges < 0) + 1
         if len(lifts):
             lands = lands[lands > lifts[0]]
@@ -211,7 +211,7 @@ def _clearance(trace: Trace, counted: np.ndarray, shortest: int) -> np.ndarray:
             if land - lift >= shortest
         ]
         if peaks:
-            mean[robot, foot] = np.mean(peaks)
+            mean[robot, foot] = np.mean(peaks) - height[contact].mean()
     return mean
 
 

@@ -1,4 +1,4 @@
-"""Episodes summed up: falls with an interval, errors, drift and the quality of the gait."""
+"""Episodes summed up: falls with an interval, errors, drift, quality of the gait."""
 
 import dataclasses
 
@@ -83,7 +83,7 @@ class CommandResult:
 
 
 def wilson(count: int, number: int) -> tuple[float, float]:
-    """Returns the 95 % Wilson interval of a share of which `count` of `number` is seen."""
+    """Returns the 95 % Wilson interval of a share, `count` of `number` being seen."""
     interval = stats.binomtest(count, number).proportion_ci(
         _CONFIDENCE, method="wilson"
     )

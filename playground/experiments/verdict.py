@@ -1,4 +1,7 @@
-"""PASS or FAIL, with the reasons. The thresholds say what a walker is, not what passes."""
+"""PASS or FAIL, with the reasons.
+
+The thresholds say what a walker is; they are not to be moved to let a policy pass.
+"""
 
 import dataclasses
 from collections.abc import Mapping
@@ -10,13 +13,13 @@ from playground.experiments.summary import CommandResult, Summary
 UNDISTURBED, DISTURBED = "undisturbed", "disturbed"
 
 LEAST_RATIO = 0.5
-"""Least reached / commanded velocity: below it a robot stands still more than it goes."""
+"""Least reached / commanded velocity: below it a robot rather stands than goes."""
 LEAST_SURVIVAL = 0.9
-"""Least share that must stay up when disturbed, at the lower end of the 95 % interval,
-so that a few lucky episodes prove nothing."""
+"""Least share that must stay up when disturbed, at the lower end of the 95 %
+interval, so that a few lucky episodes prove nothing."""
 FARTHEST_DRIFT = 0.10
-"""m from the start at a zero command: a robot that stands and ends farther away than the
-length of its foot has walked."""
+"""m from the start at a zero command: a robot that ends farther away than the length
+of its foot has not stood."""
 FARTHEST_TURN = 0.35
 """rad of heading change at a zero command (20 deg), likewise."""
 
@@ -45,8 +48,8 @@ def judge(
 ) -> Verdict:
     """Judges a policy.
 
-    Falls count for every task. Where velocities are commanded they must be reached, with
-    and without disturbances; where none are, the robot must stay where it stands.
+    Falls count for every task. Where velocities are commanded they must be reached,
+    with and without disturbances; where none are, the robot must stay where it stands.
 
     Args:
       results: Condition -> summary of all its episodes, and the results by command.
@@ -79,27 +82,29 @@ def _disturbed(condition, summary, commands) -> list[str]:
     number, falls = summary.episodes, summary.falls
     few = "" if falls else " (too few episodes to tell)"
     return [
-        f"{condition}: {number - falls} of {number} episodes stayed up; the 95 % interval "
-        f"of the survival, {low:.1%} to {high:.1%}, reaches below {LEAST_SURVIVAL:.0%}{few}"
+        f"{condition}: {number - falls} of {number} episodes stayed up; the 95 % "
+        f"interval of the survival, {low:.1%} to {high:.1%}, reaches below "
+        f"{LEAST_SURVIVAL:.0%}{few}"
     ]
 
 
 def _still(condition: str, result: CommandResult) -> list[str]:
-    reasons = []
+    where = f"{condition}, {result.label}"
+    short = []
     for axis, (name, unit) in enumerate(_AXES):
-        asked = result.command[axis]
+        asked, ratio = result.command[axis], result.ratio[axis]
         if not asked:
             continue
-        reached, ratio = result.velocity[axis], result.ratio[axis]
-        where = f"{condition}, {result.label}: {name}"
         if np.isnan(ratio):
-            reasons.append(f"{where} not measured, every episode fell too early")
-        elif ratio < LEAST_RATIO:
-            reasons.append(
-                f"{where} reached {reached:+.3f} of {asked:+.2f} {unit} "
-                f"({ratio:.0%}, at least {LEAST_RATIO:.0%} asked)"
+            return [f"{where}: not measured, every episode fell too early"]
+        if ratio < LEAST_RATIO:
+            short.append(
+                f"{name} {result.velocity[axis]:+z.3f} of {asked:+.2f} {unit} "
+                f"({ratio:z.0%})"
             )
-    return reasons
+    if not short:
+        return []
+    return [f"{where}: reached {', '.join(short)}; at least {LEAST_RATIO:.0%} is asked"]
 
 
 def _drift(condition: str, summary: Summary) -> list[str]:

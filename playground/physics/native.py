@@ -58,9 +58,9 @@ class NativePhysics(Physics):
         super().__init__(models, substeps, push_body, fields)
         if self.model.na or self.model.nplugin:
             raise PlaygroundError("native: activations and plugins are not supported")
-        threads = threads or len(os.sched_getaffinity(0))
-        self._pool = rollout.Rollout(nthread=threads)
-        self._scratch = [mujoco.MjData(self.model) for _ in range(threads)]
+        self.threads = threads or _cores()
+        self._pool = rollout.Rollout(nthread=self.threads)
+        self._scratch = [mujoco.MjData(self.model) for _ in range(self.threads)]
         # Two devices of one process (or two threads of a test) share the pool.
         self._lock = threading.Lock()
         self._private: list[tuple[int, mujoco.MjModel, dict[str, np.ndarray]]] = []
@@ -210,6 +210,13 @@ class NativePhysics(Physics):
             for name, value in values.items():
                 self._private[row][2][name][:] = value[row]
         return [model for _, model, _ in self._private[: len(index)]]
+
+
+def _cores() -> int:
+    """Cores this process may use; not every system can tell."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _flat(array, *shape: int) -> np.ndarray:

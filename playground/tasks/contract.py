@@ -5,6 +5,7 @@ import importlib.metadata
 from typing import Any
 
 from playground.policy.contract import Contract, published_open_duck
+from playground.policy.runner import OnnxPolicy
 from playground.robots.registry import load_robot
 from playground.tasks.config import (
     COMMAND_NAMES,
@@ -58,29 +59,46 @@ def published_contract() -> Contract:
     )
 
 
-def config_for(contract: Contract) -> LocomotionConfig:
+def play_config(
+    contract: Contract, scene: str | None = None, sim_dt: float | None = None
+) -> LocomotionConfig:
     """Returns the task's settings with those that are the policy's own to choose.
 
     What a policy may choose is how its actions act, its clocks tick and its commands
     range; robot, joints, home pose and observation must be those of the task, which
-    `OnnxPolicy.require` checks.
+    `require_fit` checks.
+
+    Args:
+      contract: The policy's.
+      scene: Scene to play in; None: the one it was trained in.
+      sim_dt: Physics period, s; None: the one it was trained with.
 
     Raises:
-      PlaygroundError: the policy's task is unknown here.
+      PlaygroundError: the policy's task is unknown here, or a setting is out of range.
     """
     config = task_spec(contract.task).config
     return dataclasses.replace(
         config,
-        scene=contract.scene or config.scene,
+        scene=scene or contract.scene or config.scene,
         servo=contract.servo,
         action_scale=contract.action_scale,
         rate_limit=contract.rate_limit is not None,
         control_period=contract.control_period,
-        sim_dt=contract.physics_period,
+        sim_dt=sim_dt or contract.physics_period,
         accelerometer_offset=contract.accelerometer_offset,
         gait=dataclasses.replace(config.gait, phase_steps=contract.phase_steps),
         command=_with_ranges(config.command, contract),
     )
+
+
+def require_fit(policy: OnnxPolicy, config: LocomotionConfig) -> None:
+    """Checks that a policy fits the robot and the task as they are here.
+
+    Raises:
+      PlaygroundError: it does not; names each difference.
+    """
+    task = task_spec(policy.contract.task).make(config.undisturbed())
+    policy.require(task_contract(task, policy.contract.task))
 
 
 def _with_ranges(config: CommandConfig, contract: Contract) -> CommandConfig:

@@ -164,7 +164,7 @@ class Locomotion:
     def teacher(self, state: State) -> jax.Array:
         """Returns [nu] the action that plays the reference gait and holds the head."""
         moving = self._moving(state.command)
-        legs = self.gait.joint_offsets(state.phase + 1, state.command) * moving
+        legs = self.gait.target_offsets(state.phase + 1, state.command) * moving
         offsets = jnp.zeros(self.action_size).at[self.gait.joints].set(legs)
         return offsets.at[self._head].set(state.command[3:]) / self.config.action_scale
 

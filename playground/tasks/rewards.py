@@ -93,9 +93,9 @@ def imitate(moment: Moment) -> jax.Array:
 
 
 def foot_height(moment: Moment) -> jax.Array:
-    """Soles as high as the gait clock asks; 0.37 at 2 cm off, mean over feet."""
+    """Soles as high as the gait clock asks; 0.37 at 1 cm off, mean over feet."""
     error = moment.sole_height - moment.lift_reference
-    return jnp.mean(jnp.exp(-jnp.square(error / 0.02)))
+    return jnp.mean(jnp.exp(-jnp.square(error / 0.01)))
 
 
 def contact_schedule(moment: Moment) -> jax.Array:
