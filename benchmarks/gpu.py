@@ -15,8 +15,12 @@ from pathlib import Path
 
 import jax
 
-from playground.experiments.bench import BenchConfig, bench_robot, physics_round
-from playground.experiments.bench import training_round
+from playground.experiments.bench import (
+    BenchConfig,
+    bench_robot,
+    physics_round,
+    training_round,
+)
 from playground.learning.config import PPOConfig
 from playground.physics.engines import make_physics
 from playground.runtime import configure

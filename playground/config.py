@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -81,6 +82,23 @@ def merge(config: T, values: Mapping[str, Any], where: str = "") -> T:
         else:
             changes[key] = _convert(value, hints[key], f"{where}{key}")
     return dataclasses.replace(config, **changes)  # type: ignore[type-var]
+
+
+def require_finite(config: Any, where: str = "") -> None:
+    """Checks that no number of a config is infinite or none at all.
+
+    Ranges are checked where they stand, but NaN is neither below nor above anything.
+
+    Raises:
+      PlaygroundError: one is; names it.
+    """
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            require_finite(value, f"{where}{field.name}.")
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, float) and not math.isfinite(number):
+                raise PlaygroundError(f"{where}{field.name} must be finite: {number}")
 
 
 def to_dict(config: Any) -> dict[str, Any]:

@@ -51,5 +51,5 @@ def describe() -> str:
     names = ("jax", "mujoco", "brax")
     versions = " ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
     found = jax.devices()
-    precision = getattr(jax.config, "jax_default_matmul_precision") or "default"
+    precision = jax.config.values["jax_default_matmul_precision"] or "default"
     return f"{len(found)} x {found[0].device_kind} | {precision} precision | {versions}"

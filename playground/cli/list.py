@@ -21,7 +21,9 @@ def run(args: Sequence[str]) -> int:
     for name, servo in servos.items():
         print(f"servo  {name}: {servo['description']}")
     for name, task in TASKS.items():
-        presets = sorted(p.stem for p in (asset_folder("configs") / name).glob("*.yaml"))
+        presets = sorted(
+            p.stem for p in (asset_folder("configs") / name).glob("*.yaml")
+        )
         print(f"task   {name}: {task.description}; presets {', '.join(presets)}")
     warp = "" if importlib.util.find_spec("warp") else " (not installed)"
     print(f"engine native, mjx, warp{warp}")

@@ -1,18 +1,18 @@
-"""A walking gait from inverse kinematics alone: joint angles over phase and command.
+"""A walking gait from inverse kinematics alone: servo targets over phase and command.
 
 The feet follow prescribed paths under a level trunk: half a period of stance, in which
-a foot moves back past its home place by v T / 4 either way, and half a period of swing,
-in which it returns lifted by a half sine. The trunk sways over the stance foot and the
-feet yaw for turning. The solution is stored for stepping in place and, as central
-differences, for each of (vx, vy, yaw rate), so that
+a foot moves back past its place by v T / 4 either way, and half a period of swing, in
+which it returns lifted by a half sine. All feet sway sideways together, and yaw for
+turning. Inverse kinematics gives the joint angles of each ingredient once, per unit of
+it; a gait is their sum, so its shape is a traced value like any gain:
 
-    q(phase, command) = q_home + q_step(phase) + dq/dcommand(phase) . command
-
-is linear in the command and costs one table look-up.
+    q(phase, command) = q_level + lift q_lift(phase) + sway sin(phase + ..) q_y + ...
+                        + command . q_stride(phase)
 """
 
 import dataclasses
 
+import flax.struct
 import jax
 import jax.numpy as jnp
 import mujoco
@@ -21,116 +21,121 @@ import numpy as np
 from playground.controllers.gait_config import GaitConfig
 from playground.robots.names import find
 from playground.robots.robot import Robot
-from playground.robots.servo import Servo
 
-_HARMONICS = 4  # of the gait period, which servo targets are made of
 _ITERATIONS, _DAMPING, _ANGLE_WEIGHT = 60, 1e-4, 0.05  # IK; 1 rad weighs like 0.05 m
+# Sizes of the ingredients for which inverse kinematics is solved: a usual gait's.
+_SHIFT, _LIFT = 0.02, 0.02  # m
+_SPEEDS = (0.15, 0.15, 0.8)  # m/s, m/s, rad/s
+
+
+@flax.struct.dataclass
+class GaitShape:
+    """Traced shape of a gait; scalars as in `GaitConfig`, stride [3]."""
+
+    lift: jax.Array
+    sway: jax.Array
+    sway_phase: jax.Array
+    stance_x: jax.Array
+    stance_y: jax.Array
+    stride: jax.Array
+
+    @classmethod
+    def of(cls, config: GaitConfig) -> "GaitShape":
+        """Returns the shape that a config names."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        return cls(**{n: jnp.asarray(getattr(config, n), jnp.float32) for n in names})
 
 
 @dataclasses.dataclass(frozen=True)
 class ReferenceGait:
-    """Tables of leg joint angles.
+    """Leg joint angles of each ingredient of a gait, rad per unit of it.
 
     Attributes:
       joints: [n_leg] rows of the leg joints among the actuators.
-      step: [phase_steps, n_leg] rad, offset from home when stepping in place.
-      slope: [phase_steps, 3, n_leg] rad per unit of (vx, vy, yaw rate).
-      target_step: [phase_steps, n_leg] rad, servo targets that make `step` come true.
-      target_slope: [phase_steps, 3, n_leg] likewise for `slope`.
-      foot_height: [phase_steps, n_feet] m, how far each foot is lifted.
+      level: [n_leg] rad, level soles at the feet's home places, as offset from home.
+      x: [n_leg] per m that all feet are ahead.
+      y: [n_leg] per m that all feet are to the left.
+      width: [n_leg] per m that each foot is outside.
+      lift: [phase_steps, n_leg] per m of lift of the swing foot.
+      stride: [phase_steps, 3, n_leg] per unit of (vx, vy, yaw rate).
     """
 
     joints: np.ndarray
-    step: np.ndarray
-    slope: np.ndarray
-    target_step: np.ndarray
-    target_slope: np.ndarray
-    foot_height: np.ndarray
+    level: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    width: np.ndarray
+    lift: np.ndarray
+    stride: np.ndarray
 
-    def joint_offsets(self, phase: jax.Array, command: jax.Array) -> jax.Array:
-        """Returns [n_leg] rad, the leg joints' offsets from home.
+    def target_offsets(
+        self, shape: GaitShape, phase: jax.Array, command: jax.Array
+    ) -> jax.Array:
+        """Returns [n_leg] rad, the leg servos' targets as offsets from home.
 
         Args:
+          shape: Of the gait.
           phase: Control step within the period, int32 scalar.
           command: [>= 3] vx (m/s), vy (m/s), yaw rate (rad/s), ...
         """
-        return self._look_up(self.step, self.slope, phase, command)
-
-    def target_offsets(self, phase: jax.Array, command: jax.Array) -> jax.Array:
-        """Returns [n_leg] rad, servo targets' offsets from home; see `joint_offsets`.
-
-        They lead the joints by what the servos lag behind.
-        """
-        return self._look_up(self.target_step, self.target_slope, phase, command)
-
-    def lift(self, phase: jax.Array) -> jax.Array:
-        """Returns [n_feet] m, how far each foot is lifted; 0 in stance."""
-        return jnp.asarray(self.foot_height)[phase % len(self.step)]
-
-    @staticmethod
-    def _look_up(step, slope, phase, command) -> jax.Array:
-        index = phase % len(step)
-        return jnp.asarray(step)[index] + command[:3] @ jnp.asarray(slope)[index]
+        steps = len(self.lift)
+        index, angle = phase % steps, 2 * jnp.pi * phase / steps
+        sway = shape.sway * jnp.sin(angle + shape.sway_phase)
+        stance = shape.stance_x * self.x + sway * self.y + shape.stance_y * self.width
+        lift = shape.lift * jnp.asarray(self.lift)[index]
+        stride = (shape.stride * command[:3]) @ jnp.asarray(self.stride)[index]
+        return self.level + stance + lift + stride
 
 
 def solve_reference_gait(
-    robot: Robot, config: GaitConfig, control_period: float
+    robot: Robot, phase_steps: int, control_period: float
 ) -> ReferenceGait:
-    """Solves the gait for a robot whose feet are sites named as in its spec.
+    """Solves the ingredients for a robot whose feet are sites named as in its spec.
 
     Args:
       robot: Two feet, left before right; each leg an own chain from the base.
-      config: Shape of the gait.
+      phase_steps: Control steps in a period; the left foot swings in the first half.
       control_period: s.
     """
     legs = [_Leg(robot, foot) for foot in robot.spec.feet]
-    period = config.phase_steps * control_period
-    # Speeds at which the differences are taken: those of a brisk walk.
-    probes = np.diag([0.15, 0.15, 0.8])
+    swings = [[_swing(leg, i, phase_steps) for leg in legs] for i in range(phase_steps)]
 
-    def solve(command: np.ndarray) -> np.ndarray:
-        return np.array(
-            [
-                np.concatenate(
-                    [
-                        leg.solve(*_foot_pose(leg, i, config, period, command))
-                        for leg in legs
-                    ]
-                )
-                for i in range(config.phase_steps)
-            ]
-        )
+    def solve(shifts, yaws=(0.0, 0.0)) -> np.ndarray:
+        placed = zip(legs, shifts, yaws, strict=True)
+        return np.concatenate([leg.solve(np.array(d), yaw) for leg, d, yaw in placed])
 
-    step = solve(np.zeros(3))
-    slopes = [(solve(p) - solve(-p)) / (2 * p.sum()) for p in probes]
-    heights = [
-        [_lift(leg, i, config) for leg in legs] for i in range(config.phase_steps)
+    def slope(left, right) -> np.ndarray:
+        there, back = np.array([left, right]), -np.array([left, right])
+        return (solve(there) - solve(back)) / (2 * np.abs(there).max())
+
+    level = solve([(0, 0, 0)] * 2)
+    lifts = [
+        [(0, 0, _LIFT * np.sin(np.pi * swing) if swing < 1 else 0) for swing in pair]
+        for pair in swings
     ]
-    slope = np.stack(slopes, axis=1)
+    reaches = (
+        0.25
+        * phase_steps
+        * control_period
+        * np.array([[_stride(swing) for swing in pair] for pair in swings])
+    )
+    strides = [
+        [
+            (solve(*_feet(legs, probe, reach)) - solve(*_feet(legs, -probe, reach)))
+            / (2 * probe.sum())
+            for probe in np.diag(_SPEEDS)
+        ]
+        for reach in reaches
+    ]
     return ReferenceGait(
         joints=np.concatenate([leg.rows for leg in legs]),
-        step=step,
-        slope=slope,
-        target_step=_servo_targets(step, robot.servo, period),
-        target_slope=_servo_targets(slope, robot.servo, period),
-        foot_height=np.array(heights),
+        level=level,
+        x=slope((_SHIFT, 0, 0), (_SHIFT, 0, 0)),
+        y=slope((0, _SHIFT, 0), (0, _SHIFT, 0)),
+        width=slope((0, _SHIFT, 0), (0, -_SHIFT, 0)),
+        lift=np.array([(solve(lift) - level) / _LIFT for lift in lifts]),
+        stride=np.array(strides),
     )
-
-
-def _servo_targets(angles: np.ndarray, servo: Servo, period: float) -> np.ndarray:
-    """Targets that make an unloaded servo follow periodic angles, [phase_steps, ...].
-
-    From kp (target - q) = armature q'' + (damping + kv) q', harmonic by harmonic; the
-    highest are left out, since no servo follows the corners of a foot path.
-    """
-    steps = len(angles)
-    omega = 2 * np.pi / period * np.arange(steps // 2 + 1)
-    drag = servo.damping + servo.kv
-    gain = 1 + (1j * drag * omega - servo.armature * omega**2) / servo.kp
-    gain[_HARMONICS + 1 :] = 0.0
-    spectrum = np.fft.rfft(angles, axis=0)
-    gain = gain.reshape(-1, *[1] * (angles.ndim - 1))
-    return np.fft.irfft(gain * spectrum, n=steps, axis=0)
 
 
 class _Leg:
@@ -153,8 +158,14 @@ class _Leg:
         mujoco.mj_kinematics(self.model, self.data)
         self.home_position = self.data.site_xpos[self.site].copy()
 
-    def solve(self, position: np.ndarray, yaw: float) -> np.ndarray:
-        """Returns offsets from home that put the sole level at a place and yaw."""
+    def solve(self, shift: np.ndarray, yaw: float = 0.0) -> np.ndarray:
+        """Returns offsets from home that put the sole level at a place and yaw.
+
+        Args:
+          shift: [3] m from the foot's home place, in the trunk's frame.
+          yaw: rad.
+        """
+        position = self.home_position + shift
         m, d = self.model, self.data
         home = self.home_qpos[self.qpos]
         level = np.array(
@@ -180,48 +191,27 @@ class _Leg:
         return d.qpos[self.qpos] - home
 
 
-def _foot_pose(
-    leg: _Leg, i: int, config: GaitConfig, period: float, command: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """Position (m) and yaw (rad) of a foot relative to the trunk at phase step `i`."""
-    phase = 2 * np.pi * i / config.phase_steps
-    swing = _swing(leg, i, config)
-    # Fraction of the half stride: from +1 to -1 in stance and back in swing.
-    stride = 2 * swing - 1 if swing is not None else 1 - 2 * _half(leg, i, config)
-    reach = 0.25 * period * stride
-    x, y, z = leg.home_position
-    yaw_rate = command[2]
-    # Turning: the foot circles the trunk's origin by the angle that it yaws.
-    yaw = yaw_rate * reach
-    turned = np.array(
-        [x * np.cos(yaw) - y * np.sin(yaw), x * np.sin(yaw) + y * np.cos(yaw)]
-    )
-    # The left foot swings in the first half: then the trunk leans to the right.
-    sway = config.sway * np.sin(phase)
-    return (
-        np.array(
-            [
-                turned[0] + command[0] * reach,
-                turned[1] + command[1] * reach + sway,
-                z + _lift(leg, i, config),
-            ]
-        ),
-        yaw,
-    )
+def _swing(leg: _Leg, i: int, steps: int) -> float:
+    """Progress at phase step `i`: 0..1 through swing, then 1..2 through stance."""
+    return (2 * i / steps + (0.0 if leg.side > 0 else 1.0)) % 2.0
 
 
-def _half(leg: _Leg, i: int, config: GaitConfig) -> float:
-    """Progress 0..1 through the half period that the leg is in."""
-    return (2 * i / config.phase_steps) % 1.0
+def _stride(progress: float) -> float:
+    """Place along the stride, -1..1: forwards in swing, backwards in stance."""
+    return 2 * progress - 1 if progress < 1 else 3 - 2 * progress
 
 
-def _swing(leg: _Leg, i: int, config: GaitConfig) -> float | None:
-    """Progress 0..1 through swing; None in stance. Left swings first."""
-    in_first_half = i / config.phase_steps < 0.5
-    swings = in_first_half == (leg.side > 0)
-    return _half(leg, i, config) if swings else None
-
-
-def _lift(leg: _Leg, i: int, config: GaitConfig) -> float:
-    swing = _swing(leg, i, config)
-    return 0.0 if swing is None else config.lift * np.sin(np.pi * swing)
+def _feet(
+    legs: list[_Leg], velocity: np.ndarray, reach: np.ndarray
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Shifts (m) and yaws (rad) of the feet, each `reach` (s) of travel ahead."""
+    shifts = []
+    for leg, ahead in zip(legs, reach, strict=True):
+        # Turning: the foot circles the trunk's origin by the angle that it yaws.
+        yaw, (x, y, _) = velocity[2] * ahead, leg.home_position
+        turned = [
+            x * np.cos(yaw) - y * np.sin(yaw) - x,
+            x * np.sin(yaw) + y * np.cos(yaw) - y,
+        ]
+        shifts.append(np.array([*(velocity[:2] * ahead + turned), 0.0]))
+    return shifts, velocity[2] * reach

@@ -1,5 +1,6 @@
 """Proves that an installation works: every part is used once, on something small."""
 
+import functools
 import importlib.util
 import tempfile
 from collections.abc import Callable, Iterator
@@ -30,13 +31,15 @@ def check_installation() -> Iterator[Finding]:
     """Yields (what, whether it works, detail) for each part."""
     for spec in ROBOTS.values():
         for scene in spec.scenes:
-            yield _try(f"model {spec.name} {scene}", lambda s=scene: _load(spec.name, s))
+            yield _try(
+                f"model {spec.name} {scene}", functools.partial(_load, spec.name, scene)
+            )
     robot = load_robot("open_duck", "flat_backlash")
     engines = ["native", "mjx"]
     if importlib.util.find_spec("warp"):
         engines.append("warp")
     for engine in engines:
-        yield _try(f"engine {engine}", lambda e=engine: _step(robot, e))
+        yield _try(f"engine {engine}", functools.partial(_step, robot, engine))
     yield _try("policy file", _write_policy)
     yield _try("rendering", find_gl)
 

@@ -92,6 +92,6 @@ def command_grid(config: EvaluateConfig, command: CommandConfig) -> np.ndarray:
 def _head_commands(command: CommandConfig) -> np.ndarray:
     ends = _HEAD_SHARE * command.ranges[3:].T  # [2, n_head]
     each = np.concatenate([np.diag(end) for end in ends])
-    head = np.unique(np.concatenate([each, ends]), axis=0)
+    head = np.concatenate([each, ends])
     head = head[head.any(axis=1)]
     return np.concatenate([np.zeros((len(head), 3)), head], axis=1)

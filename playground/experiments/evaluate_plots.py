@@ -3,6 +3,7 @@
 A title says what was found; axes name quantity and unit.
 """
 
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,10 @@ _STYLE: Any = {
     "ytick.major.size": 0,
     "legend.frameon": False,
     "lines.linewidth": 1.6,
+    "figure.constrained_layout.w_pad": 0.1,
 }
+_LABEL = 36  # characters in a line of a command's name
+_LEAST_HEIGHT = 5.0  # mm that the axis shows at least, so that no lift looks like none
 _AXES = (
     ("Forward", "vx", "m/s"),
     ("Sideways", "vy", "m/s"),
@@ -152,7 +156,8 @@ def _reached(name: str, ratios: list[float]) -> str:
 
 def _falls_figure(conditions: Mapping[str, Condition], seconds: float) -> Figure:
     commands = conditions[UNDISTURBED].commands
-    height = max(2.8, 0.23 * len(commands) + 1.0)
+    wrapped = any(len(result.label) > _LABEL for result in commands)
+    height = max(2.8, (0.33 if wrapped else 0.23) * len(commands) + 1.0)
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(10, height), width_ratios=(1, 1.15), layout="constrained"
     )
@@ -207,7 +212,8 @@ def _ends(panel: Axes, conditions: Mapping[str, Condition], seconds: float) -> N
             np.full(len(up), seconds), up, "o", ms=4.5, mfc="white", mec=color, mew=1
         )
     panel.set_title(_worst(conditions))
-    panel.set_yticks(range(len(commands)), [result.label for result in commands])
+    labels = [textwrap.fill(result.label, _LABEL) for result in commands]
+    panel.set_yticks(range(len(commands)), labels)
     panel.invert_yaxis()
     panel.set_xlim(0, 1.03 * seconds)
     panel.set_xlabel("time of the end (s); hollow: still up")
@@ -232,7 +238,7 @@ def _feet_figure(walk: Walk) -> Figure:
     figure, panel = plt.subplots(figsize=(8, 3.0), layout="constrained")
     height = 1000 * walk.sole_height
     lowest = height.min()
-    most = max(height.max(), 5.0)
+    most = max(height.max(), _LEAST_HEIGHT)
     for foot, name in enumerate(walk.feet):
         color = _FEET[foot % len(_FEET)]
         panel.plot(
@@ -251,9 +257,10 @@ def _feet_figure(walk: Walk) -> Figure:
     peaks = [f"{height[:, f].max():.0f} mm" for f in range(height.shape[1])]
     feet = [name.replace("_", " ") for name in walk.feet]
     lifted = ", ".join(f"{f} {p}" for f, p in zip(feet, peaks, strict=True))
-    panel.set_title(f"At {label(walk.command)} the feet lift up to: {lifted}")
+    panel.set_title(f"Command {label(walk.command)}: highest {lifted}")
     panel.set_xlabel("time (s); bars: the foot touches the floor")
     panel.set_ylabel("height of the sole (mm)")
     panel.set_xlim(walk.time[0], walk.time[-1])
+    panel.set_ylim(top=1.08 * most)
     panel.legend(loc="upper right", ncols=2, bbox_to_anchor=(1.0, 1.16))
     return figure

@@ -115,6 +115,8 @@ def markdown(
     """Returns the report; see `report.write_report`."""
     verdict, config = evaluation.verdict, evaluation.config
     reasons = [f"- {reason}" for reason in verdict.reasons] or ["No threshold missed."]
+    if DISTURBED not in evaluation.conditions:
+        reasons += ["\nDisturbances were not played: the verdict is on the rest."]
     versions = ", ".join(f"{n} {v}" for n, v in evaluation.versions.items())
     parts = [
         f"# Evaluation of {policy}: {verdict}",
@@ -122,7 +124,8 @@ def markdown(
         f"Made by\n\n    {command}",
         f"{config.seeds} episodes of {config.seconds:g} s for each of "
         f"{len(evaluation.conditions[UNDISTURBED].commands)} commands, seed "
-        f"{config.seed}, engine {evaluation.engine} on {evaluation.device}, physics "
+        f"{config.seed}, scene {evaluation.env.scene}, engine {evaluation.engine} on "
+        f"{evaluation.device}, physics "
         f"period {1000 * evaluation.env.sim_dt:g} ms, in {evaluation.wall_s:.0f} s. "
         f"{versions}.",
         "## All episodes",

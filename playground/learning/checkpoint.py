@@ -10,7 +10,6 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import jax
 import orbax.checkpoint as ocp
 
 from playground.errors import PlaygroundError
@@ -54,8 +53,11 @@ class Checkpoints:
         """Saves into "last" or "best"; returns when it is on disk."""
         manager = self._manager(which)
         learner, robots = _split(state)
+        # Always above what is there: a run that was killed after its best checkpoint
+        # comes by that iteration again, and the newest has to be the last one saved.
+        newest = manager.latest_step()
         manager.save(
-            int(state.iteration),
+            max(int(state.iteration), -1 if newest is None else newest + 1),
             args=ocp.args.Composite(
                 learner=ocp.args.StandardSave(learner),
                 robots=ocp.args.StandardSave(robots),
@@ -80,45 +82,34 @@ class Checkpoints:
         )
         return Progress(**saved["progress"])
 
-    def restore(self, which: str, ppo: PPO, blank: TrainingState) -> TrainingState:
+    def restore(self, which: str, ppo: PPO, robots: bool) -> TrainingState:
         """Returns the newest whole checkpoint.
 
         Args:
           which: "last" or "best".
-          ppo: Says how the state lies on the devices.
-          blank: A state as `ppo.init` makes it. Its robots stay in the result where
-            the checkpoint has another number of them.
+          ppo: The learner that is to go on with it.
+          robots: Whether to restore the robots, of which there must be as many as the
+            learner has; without them `env` is None.
 
         Raises:
           PlaygroundError: the checkpoint does not fit the networks of this run.
         """
-        manager, progress = self._manager(which), self.progress(which)
-        if progress is None:
+        manager = self._manager(which)
+        step = manager.latest_step()
+        if step is None:
             raise PlaygroundError(f"no whole checkpoint under {self._folder / which}")
-        same_robots = progress.num_envs == jax.tree.leaves(blank.env)[0].shape[0]
-        learner, robots = _split(blank)
-        items: dict[str, Any] = {"learner": learner}
-        if same_robots:
-            items["robots"] = robots
-        else:
-            _log.warning(
-                "the checkpoint has %d robots: this run starts new ones",
-                progress.num_envs,
-            )
-        wanted = {
-            name: ocp.args.StandardRestore(jax.tree.map(_abstract, item))
-            for name, item in items.items()
-        }
+        items = dict(zip(("learner", "robots"), _split(ppo.abstract()), strict=True))
+        if not robots:
+            del items["robots"]
+        wanted = {n: ocp.args.StandardRestore(item) for n, item in items.items()}
         try:
-            saved = manager.restore(
-                manager.latest_step(), args=ocp.args.Composite(**wanted)
-            )
+            saved = manager.restore(step, args=ocp.args.Composite(**wanted))
         except (ValueError, KeyError) as error:
             raise PlaygroundError(
                 f"checkpoint {self._folder / which} does not fit this run's task and "
                 f"networks: {str(error).splitlines()[0]}"
             ) from error
-        env = saved["robots"]["env"] if same_robots else blank.env
+        env = saved["robots"]["env"] if robots else None
         return TrainingState(env=env, **saved["learner"])
 
     def _manager(self, which: str) -> ocp.CheckpointManager:
@@ -136,7 +127,3 @@ class Checkpoints:
 def _split(state: TrainingState) -> tuple[dict[str, Any], dict[str, Any]]:
     fields = {f.name: getattr(state, f.name) for f in dataclasses.fields(state)}
     return fields, {"env": fields.pop("env")}
-
-
-def _abstract(leaf: jax.Array) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding)

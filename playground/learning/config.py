@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Literal
 
+from playground.config import require_finite
 from playground.errors import PlaygroundError
 from playground.tasks.config import LocomotionConfig
 
@@ -24,8 +25,9 @@ class NetworkConfig:
     rounding of an exported policy below 1e-5 whatever it observes."""
 
     def __post_init__(self):
-        if any(size < 1 for size in (*self.policy_layers, *self.value_layers)):
-            raise PlaygroundError("network layer sizes must be 1 or more")
+        for name in ("policy_layers", "value_layers"):
+            if any(size < 1 for size in getattr(self, name)):
+                raise PlaygroundError(f"network {name}: sizes must be 1 or more")
         if self.observation_clip <= 0:
             raise PlaygroundError("network observation_clip must be above 0")
 
@@ -108,10 +110,12 @@ class WarmStartConfig:
     """Observations in each of them."""
 
     def __post_init__(self):
-        if self.steps < 0 or self.updates < 1 or self.batch_size < 1:
-            raise PlaygroundError("warm_start steps, updates and batch_size: too small")
-        if self.action_noise < 0 or self.exploration_std <= 0.001:
-            raise PlaygroundError("warm_start noise must be 0 or more, std above 0.001")
+        least = {"steps": 0, "action_noise": 0, "updates": 1, "batch_size": 1}
+        for name, number in least.items():
+            if getattr(self, name) < number:
+                raise PlaygroundError(f"warm_start {name} must be {number} or more")
+        if self.exploration_std <= 0.001:
+            raise PlaygroundError("warm_start exploration_std must be above 0.001")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,8 +128,9 @@ class EvaluationConfig:
     """Episodes for each command of the grid."""
 
     def __post_init__(self):
-        if self.every_steps < 1 or self.episodes_per_command < 1:
-            raise PlaygroundError("evaluation numbers must be 1 or more")
+        for name in ("every_steps", "episodes_per_command"):
+            if getattr(self, name) < 1:
+                raise PlaygroundError(f"evaluation {name} must be 1 or more")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,6 +157,7 @@ class TrainConfig:
     """Evaluation and checkpoints while training."""
 
     def __post_init__(self):
+        require_finite(self)
         if self.total_steps < 1:
             raise PlaygroundError("total_steps must be 1 or more")
         # More devices are asked about when they are known; one is the least.

@@ -31,8 +31,7 @@ def export_policy(
       PlaygroundError: no checkpoint, or the file differs from the network.
     """
     config = trainer.config
-    blank = trainer.ppo.init(jax.random.key(0))
-    state = trainer.checkpoints.restore(which, trainer.ppo, blank)
+    state = trainer.checkpoints.restore(which, trainer.ppo, robots=False)
     normalizer, params = jax.tree.map(
         lambda x: x.addressable_data(0), (state.normalizer, state.params.policy)
     )

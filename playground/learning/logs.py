@@ -17,7 +17,7 @@ from rich.progress import (
 from tensorboardX import SummaryWriter
 
 from playground.errors import PlaygroundError
-from playground.learning.run_folder import RunFolder
+from playground.learning.run_folder import RunFolder, replacing
 
 
 class Logs:
@@ -64,12 +64,13 @@ class Logs:
     def _write_csv(self) -> None:
         names = dict.fromkeys(name for row in self._rows for name in row)
         self._columns = list(names)
-        self._run.metrics.unlink(missing_ok=True)
-        if self._rows:
-            with self._run.metrics.open("w", newline="") as file:
-                writer = csv.DictWriter(file, self._columns)
-                writer.writeheader()
-                writer.writerows(self._rows)
+        if not self._rows:
+            self._run.metrics.unlink(missing_ok=True)
+            return
+        with replacing(self._run.metrics) as path, path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, self._columns)
+            writer.writeheader()
+            writer.writerows(self._rows)
 
 
 class ProgressBar:

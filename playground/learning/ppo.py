@@ -68,6 +68,7 @@ class PPO:
     Attributes:
       networks: actor and critic.
       init: key -> TrainingState, compiled.
+      new_robots: key -> its `env` alone, compiled.
       iterate: TrainingState -> (TrainingState, metrics), compiled; the argument is
         donated.
     """
@@ -115,6 +116,9 @@ class PPO:
         specs_of = jax.tree.map(lambda s: s.spec, self.sharding)
         shard = functools.partial(jax.shard_map, mesh=mesh, check_vma=False)
         self.init = jax.jit(shard(self._init, in_specs=P(), out_specs=specs_of))
+        self.new_robots = jax.jit(
+            shard(self._new_robots, in_specs=P(), out_specs=specs_of.env)
+        )
         self.iterate: Callable[[TrainingState], tuple[TrainingState, Metrics]] = (
             jax.jit(
                 shard(self._iterate, in_specs=(specs_of,), out_specs=(specs_of, P())),
@@ -128,6 +132,21 @@ class PPO:
         spread: Any = NamedSharding(mesh, P(AXIS))
         return TrainingState(whole, whole, whole, spread, whole, whole)
 
+    def abstract(self) -> TrainingState:
+        """Returns the shapes and devices of the state; computes nothing."""
+        shapes = jax.eval_shape(self.init, jax.random.key(0))
+
+        def placed(sharding, part):
+            return jax.tree.map(
+                lambda s: jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=sharding),
+                part,
+            )
+
+        return jax.tree.map(placed, self.sharding, shapes)
+
+    def _new_robots(self, key: jax.Array) -> object:
+        return self._env.reset(jax.random.split(_own(key), self._local_envs))
+
     def _init(self, key: jax.Array) -> TrainingState:
         policy_key, value_key, env_key, warm_key, key = jax.random.split(key, 5)
         params = losses.PPONetworkParams(
@@ -138,7 +157,7 @@ class PPO:
         normalizer = running_statistics.init_state(
             {name: specs.Array((n,), jnp.float32) for name, n in widths.items()}
         )
-        env = self._env.reset(jax.random.split(_own(env_key), self._local_envs))
+        env = self._new_robots(env_key)
         if self._warm_start.steps:
             lead_key, fit_key = jax.random.split(_own(warm_key))
             env, obs, actions = lead(self._env, env, lead_key, self._warm_start)

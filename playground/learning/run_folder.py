@@ -1,7 +1,9 @@
 """The folder of a run: what lies where, and whose it is."""
 
+import contextlib
 import dataclasses
 import datetime
+from collections.abc import Iterator
 from pathlib import Path
 
 from playground.config import config_hash, read_yaml, to_yaml
@@ -84,10 +86,22 @@ def existing_run(path: str) -> RunFolder:
     return run
 
 
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yields where to write a file that then takes the place of `path` at once.
+
+    A run that is killed while it writes thus leaves the old file or the new one.
+    """
+    beside = path.with_name(f"{path.name}.new")
+    yield beside
+    beside.replace(path)
+
+
 def write_config(run: RunFolder, config) -> str:
     """Stores the effective config and returns its hash."""
     run.path.mkdir(parents=True, exist_ok=True)
-    run.config.write_text(f"# hash: {config_hash(config)}\n{to_yaml(config)}")
+    with replacing(run.config) as path:
+        path.write_text(f"# hash: {config_hash(config)}\n{to_yaml(config)}")
     return config_hash(config)
 
 

@@ -2,12 +2,14 @@
 
 import contextlib
 import dataclasses
+import logging
 import signal
 import time
 from types import FrameType
 
 import jax
 import numpy as np
+from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
 from playground.config import to_dict
@@ -20,6 +22,8 @@ from playground.learning.ppo import AXIS, PPO, TrainingState
 from playground.learning.run_folder import RunFolder, write_config
 from playground.tasks.brax_env import TrainingEnv
 from playground.tasks.registry import task_spec
+
+_log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,42 +73,56 @@ class Trainer:
 
     def start(self) -> tuple[TrainingState, Progress]:
         """Returns the state to go on from: the last checkpoint, else a fresh one."""
-        state = self.ppo.init(jax.random.key(self.config.seed))
+        key, num_envs = jax.random.key(self.config.seed), self.config.ppo.num_envs
         progress = self.checkpoints.progress("last")
         if progress is None:
-            return state, Progress(0, self.config.task, self.config.ppo.num_envs)
+            return self.ppo.init(key), Progress(0, self.config.task, num_envs)
         if progress.task != self.config.task:
             raise PlaygroundError(
                 f"the checkpoint in {self.run.path} is of task '{progress.task}', "
                 f"not '{self.config.task}'"
             )
-        return self.checkpoints.restore("last", self.ppo, state), progress
+        same = progress.num_envs == num_envs
+        state = self.checkpoints.restore("last", self.ppo, robots=same)
+        if not same:
+            _log.warning(
+                "the checkpoint has %d robots, this run starts %d new ones",
+                progress.num_envs,
+                num_envs,
+            )
+            fresh = self.ppo.new_robots(jax.random.fold_in(key, state.iteration))
+            state = dataclasses.replace(state, env=fresh)
+            progress = dataclasses.replace(progress, num_envs=num_envs)
+        return state, progress
 
     def train(self) -> TrainResult:
         """Trains until `total_steps`, SIGINT or SIGTERM; saves the state either way."""
         state, progress = self.start()
         reporter = _Reporter(self.config, self.run, progress.env_steps)
+        saved = progress.env_steps or None
         score, diverged = None, 0
         with _StopSignal() as stop, contextlib.closing(reporter):
-            while progress.env_steps < self.config.total_steps and not stop.signal:
+            while progress.env_steps < self.config.total_steps:
+                if stop.agreed():
+                    if saved != progress.env_steps:
+                        self.checkpoints.save("last", state, progress)
+                    break
                 started = time.perf_counter()
                 state, metrics = self.ppo.iterate(state)
                 values = {name: float(value) for name, value in metrics.items()}
                 taken = self.config.ppo.steps_per_iteration
                 values["steps_per_second"] = taken / (time.perf_counter() - started)
                 diverged += int(values["count/diverged"])
-                before, steps = progress.env_steps, progress.env_steps + taken
-                progress = dataclasses.replace(
-                    progress, env_steps=steps, num_envs=self.config.ppo.num_envs
-                )
-                every = self.config.evaluation.every_steps
-                if steps // every > before // every or steps >= self.config.total_steps:
+                steps = progress.env_steps + taken
+                due = self._evaluation_due(progress.env_steps, steps)
+                progress = dataclasses.replace(progress, env_steps=steps)
+                if due:
                     score = self.evaluate(state)
                     values |= {f"eval/{k}": float(v) for k, v in score.items()}
-                    progress = self._save(state, progress, score)
-                elif stop.signal:
-                    self.checkpoints.save("last", state, progress)
+                # Logged before it is saved: a run killed in between does both again.
                 reporter.report(steps, values, score)
+                if due and score:
+                    progress, saved = self._save(state, progress, score), steps
         return TrainResult(progress.env_steps, score, diverged, stop.signal)
 
     def evaluate(self, state: TrainingState) -> Score:
@@ -116,6 +134,10 @@ class Trainer:
             lambda x: x.addressable_data(0), (state.normalizer, state.params.policy)
         )
         return self._evaluator(*local)
+
+    def _evaluation_due(self, before: int, now: int) -> bool:
+        every = self.config.evaluation.every_steps
+        return now // every > before // every or now >= self.config.total_steps
 
     def _save(self, state: TrainingState, progress: Progress, score: Score) -> Progress:
         if progress.best_score is None or score.reward > progress.best_score:
@@ -165,6 +187,14 @@ class _StopSignal:
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def agreed(self) -> bool:
+        """Whether to stop now: all processes of a distributed run say the same."""
+        if jax.process_count() == 1:
+            return self.signal is not None
+        mine = np.array(self.signal or 0, np.int32)
+        self.signal = int(multihost_utils.process_allgather(mine).max()) or None
+        return self.signal is not None
 
     def _note(self, number: int, _: FrameType | None) -> None:
         if self.signal is not None:

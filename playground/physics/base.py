@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import mujoco
 
 from playground.errors import PlaygroundError, unknown
+from playground.physics.population import check_population
 from playground.robots.names import find
 
 FieldValues = Mapping[str, jax.Array]
@@ -65,6 +66,7 @@ class Physics(abc.ABC):
         if substeps < 1:
             raise PlaygroundError(f"substeps must be at least 1, got {substeps}")
         self.models = tuple(models)
+        check_population(self.models)
         self.model = self.models[0]
         self.substeps = substeps
         self.push_body = None
@@ -73,7 +75,7 @@ class Physics(abc.ABC):
             if self.model.body_mass[self.push_body] <= 0:
                 raise PlaygroundError(f"body '{push_body}' has no mass to push")
         for name in fields:
-            if not hasattr(self.model, name):
+            if not hasattr(getattr(self.model, name, None), "shape"):
                 raise unknown("model field", name, _array_fields(self.model))
         self.fields = tuple(fields)
 
@@ -130,9 +132,14 @@ class Physics(abc.ABC):
     def _check_step(self, push: jax.Array | None, fields: FieldValues | None) -> None:
         if push is not None and self.push_body is None:
             raise PlaygroundError("a push needs `push_body` at construction")
-        for name in fields or {}:
+        for name, value in (fields or {}).items():
             if name not in self.fields:
                 raise unknown("declared model field", name, self.fields)
+            shape = getattr(self.model, name).shape
+            if jnp.shape(value) != shape:
+                raise PlaygroundError(
+                    f"model field '{name}' has shape {shape}, got {jnp.shape(value)}"
+                )
 
     def _push_per_substep(self, push: jax.Array) -> jax.Array:
         return jnp.broadcast_to(push, (self.substeps, 6))

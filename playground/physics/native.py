@@ -163,8 +163,7 @@ class NativePhysics(Physics):
             _flat(index), values, start, _flat(warmstart, m.nv), control, spec
         )
         end = state[:, -1]
-        # Where the engine met numbers it could not step it stopped the clock.
-        end[end[:, 0] < start[:, 0] + 0.5 * self.control_period] = np.nan
+        end[self._lost(start, _flat(ctrl, m.nu), end)] = np.nan
         before = state[:, -2] if self.substeps > 1 else start
         qvel_end, qvel_before = end[:, 1 + m.nq :], before[:, 1 + m.nq :]
         # The pool does not hand out the solver's accelerations; those of the last
@@ -180,6 +179,16 @@ class NativePhysics(Physics):
         return tuple(
             out.reshape(*batch, *out.shape[1:]).astype(np.float32) for out in outputs
         )
+
+    def _lost(self, start, ctrl, end) -> np.ndarray:
+        """[n] whether a robot met numbers that the engine cannot step.
+
+        The pool then stops its clock, but not where that was in the last physics step;
+        and a control that is no number counts as zero there.
+        """
+        due = start[:, 0] + (self.substeps - 0.5) * self.model.opt.timestep
+        numbers = np.abs(np.concatenate([end, ctrl], axis=1))
+        return (end[:, 0] < due) | ~(numbers < mujoco.mjMAXVAL).all(axis=1)
 
     def _state(self, time, qpos, qvel) -> np.ndarray:
         """[n, nstate] MuJoCo's full physics state."""
@@ -207,8 +216,9 @@ class NativePhysics(Physics):
                 model = copy.copy(self.models[i])
                 views = {name: getattr(model, name) for name in self.fields}
                 self._private[row] = (i, model, views)
-            for name, value in values.items():
-                self._private[row][2][name][:] = value[row]
+            for name, view in self._private[row][2].items():
+                given = name in values
+                view[:] = values[name][row] if given else getattr(self.models[i], name)
         return [model for _, model, _ in self._private[: len(index)]]
 
 

@@ -6,6 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 import mujoco
 import numpy as np
 
+from playground.errors import PlaygroundError
+
+# What all models of a population must have in common.
+_SIZES = ("nq", "nv", "nu", "na", "nbody", "ngeom", "nsensordata")
+
 Edit = Callable[[mujoco.MjModel, np.random.Generator], None]
 
 
@@ -32,6 +37,30 @@ def vary(
         mujoco.mj_setConst(varied, scratch)
         copies.append(varied)
     return copies
+
+
+def check_population(models: Sequence[mujoco.MjModel]) -> None:
+    """Checks that models are one machine with other numbers.
+
+    Raises:
+      PlaygroundError: there is none, or sizes or solver options differ.
+    """
+    if not models:
+        raise PlaygroundError("a population needs at least one model")
+    options = [name for name in dir(models[0].opt) if not name.startswith("_")]
+    for other in models[1:]:
+        different = [n for n in _SIZES if getattr(models[0], n) != getattr(other, n)]
+        different += [
+            f"opt.{name}"
+            for name in options
+            if not np.array_equal(
+                getattr(models[0].opt, name), getattr(other.opt, name)
+            )
+        ]
+        if different:
+            raise PlaygroundError(
+                f"the models of a population differ in {', '.join(different)}"
+            )
 
 
 def differing_fields(

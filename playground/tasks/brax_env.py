@@ -16,6 +16,8 @@ class BraxEnv(Env):
 
     `obs` is {"state", "privileged_state"}; `metrics` and `info["terms"]` hold the
     weighted reward terms; `info` tells "terminated", "truncation" and "diverged" apart.
+    As everywhere in Brax `done` means terminated alone: the end of the time is what its
+    `EpisodeWrapper` adds, and it takes a `done` of ours at that step for a fall.
     """
 
     def __init__(self, task: Locomotion):
@@ -68,13 +70,14 @@ class TrainingEnv(BraxEnv):
     def step(self, state: BraxState, action: jax.Array) -> BraxState:
         """Moves the batch by one control step: action [B, nu]."""
         stepped = jax.vmap(super().step)(state, action)
-        done = stepped.done.astype(bool)
+        done = stepped.info["terminated"] | (stepped.info["truncation"] > 0)
         fresh, obs = jax.vmap(self.task.restart)(stepped.pipeline_state, done)
         where = jax.vmap(jnp.where)
         pick = functools.partial(jax.tree.map, functools.partial(where, done))
         return stepped.replace(
             pipeline_state=pick(fresh, stepped.pipeline_state),
             obs=pick(obs, stepped.obs),
+            done=done.astype(jnp.float32),
             info=stepped.info | {"final_observation": stepped.obs},
         )
 
@@ -89,7 +92,7 @@ def _brax_state(state: State, outcome: Outcome) -> BraxState:
         pipeline_state=state,
         obs=outcome.obs,
         reward=outcome.reward,
-        done=outcome.done.astype(jnp.float32),
+        done=outcome.terminated.astype(jnp.float32),
         metrics=outcome.terms,
         info={
             "terminated": outcome.terminated,

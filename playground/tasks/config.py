@@ -8,6 +8,7 @@ from typing import Self
 
 import numpy as np
 
+from playground.config import require_finite
 from playground.controllers.gait_config import GaitConfig
 from playground.errors import PlaygroundError
 from playground.physics.settings import check_engine, substeps_of
@@ -180,8 +181,9 @@ class DelayConfig:
     """From gyro and accelerometer to the policy, control steps."""
 
     def __post_init__(self):
-        if self.action < 0 or self.imu < 0:
-            raise PlaygroundError("delays must be 0 or more control steps")
+        for name in ("action", "imu"):
+            if getattr(self, name) < 0:
+                raise PlaygroundError(f"delays {name} must be 0 or more control steps")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,8 +198,9 @@ class StartConfig:
     """Whether the gait clock starts anywhere; a robot's own starts at 0."""
 
     def __post_init__(self):
-        if self.joint < 0 or self.yaw < 0:
-            raise PlaygroundError("start joint and yaw must be 0 rad or more")
+        for name in ("joint", "yaw"):
+            if getattr(self, name) < 0:
+                raise PlaygroundError(f"start {name} must be 0 rad or more")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -244,12 +247,15 @@ class LocomotionConfig:
     """Reward: sum of weight x term, times the control period."""
 
     def __post_init__(self):
+        require_finite(self)
         check_engine(self.engine)
         substeps_of(self.control_period, self.sim_dt)
         if self.episode_s < self.control_period:
             raise PlaygroundError("episode_s must hold at least one control period")
         if self.action_scale <= 0:
             raise PlaygroundError("action_scale must be above 0")
+        if self.command.resample_s < self.control_period:
+            raise PlaygroundError("command resample_s is shorter than a control period")
         if not -1.0 < self.fall_cosine < 1.0:
             raise PlaygroundError("fall_cosine must be within -1..1")
 

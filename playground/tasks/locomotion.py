@@ -9,11 +9,13 @@ import functools
 import jax
 import jax.numpy as jnp
 import mujoco
+import numpy as np
 
-from playground.controllers.reference_gait import solve_reference_gait
+from playground.controllers.reference_gait import GaitShape, solve_reference_gait
 from playground.physics.base import Data, Physics
 from playground.physics.engines import make_physics
 from playground.physics.settings import substeps_of
+from playground.robots.names import find
 from playground.robots.registry import load_robot
 from playground.robots.robot import Sensed
 from playground.tasks.actions import ActionMemory, act
@@ -52,7 +54,7 @@ class Locomotion:
       physics: Engine and population.
       gait: Reference gait.
       observation: The table of the policy's observation.
-      home_sole: m, height of the feet's sites when the soles touch at home.
+      home_sole: m, height of the feet's sites where the soles lie flat.
     """
 
     name = "locomotion"
@@ -73,7 +75,10 @@ class Locomotion:
             substeps=substeps_of(config.control_period, config.sim_dt),
             push_body=self.robot.spec.base,
         )
-        self.gait = solve_reference_gait(self.robot, config.gait, config.control_period)
+        self.gait = solve_reference_gait(
+            self.robot, config.gait.phase_steps, config.control_period
+        )
+        self._gait_shape = GaitShape.of(config.gait)
         self.observation = policy_table(self.robot, config)
         self.privileged = privileged_table(self.robot)
         self._head = self.robot.joint_rows(*COMMAND_NAMES[3:])
@@ -108,10 +113,10 @@ class Locomotion:
     def restart(self, state: State, done: jax.Array) -> tuple[State, Observation]:
         """Returns a fresh episode after `state`; to be used only where `done` is True.
 
-        Every field is renewed; the random stream runs on and a held command stays.
+        Every field is renewed; the random stream branches off and a held command stays.
         """
         held = jnp.where(state.hold_command, state.command, jnp.nan)
-        return self._start(state.key, held, needed=done)
+        return self._start(jax.random.fold_in(state.key, 0), held, needed=done)
 
     def step(self, state: State, action: jax.Array) -> tuple[State, Outcome]:
         """Moves a robot by one control step.
@@ -121,15 +126,13 @@ class Locomotion:
           action: [nu] the policy's output.
 
         Returns:
-          The next state and what came of it. A diverged robot keeps the physics it had
-          before, so that all that is observed of it stays finite, and is terminated.
+          The next state and what came of it. A diverged robot keeps the physics and
+          actions it had before, so that all that is observed of it stays finite; it
+          earns nothing for the step and is terminated.
         """
         c = self.config
         key, command_key, kick_key, noise_key = jax.random.split(state.key, 4)
-        actions = act(
-            state.actions, action, self._home, c.action_scale, self._largest_move
-        )
-        data, diverged = self._move(state, actions)
+        data, actions, diverged = self._move(state, action)
         sensed = self.robot.sense(data)
         feet_names = self.robot.spec.feet
         after = dataclasses.replace(
@@ -147,7 +150,8 @@ class Locomotion:
         fallen = sensed["upvector"][2] < c.fall_cosine
         terminated = diverged | fallen
         moment = self._moment(after, sensed, terminated)
-        terms = weighted_terms(c.weights, moment)
+        earned = weighted_terms(c.weights, moment)
+        terms = {name: jnp.where(diverged, 0.0, term) for name, term in earned.items()}
         # The reward is for what was asked; what is asked next is observed at once.
         command = self._next_command(after, command_key)
         after = dataclasses.replace(after, command=command)
@@ -163,8 +167,7 @@ class Locomotion:
 
     def teacher(self, state: State) -> jax.Array:
         """Returns [nu] the action that plays the reference gait and holds the head."""
-        moving = self._moving(state.command)
-        legs = self.gait.target_offsets(state.phase + 1, state.command) * moving
+        legs = self._gait_targets(state.phase, state.command)
         offsets = jnp.zeros(self.action_size).at[self.gait.joints].set(legs)
         return offsets.at[self._head].set(state.command[3:]) / self.config.action_scale
 
@@ -217,9 +220,12 @@ class Locomotion:
         qpos = jnp.asarray(robot.home_qpos, jnp.float32)
         return qpos.at[3:7].set(quat).at[robot.qpos_index].add(offsets)
 
-    def _move(self, state: State, actions: ActionMemory) -> tuple[Data, jax.Array]:
-        """Physics of one control step, and whether it diverged."""
+    def _move(self, state: State, action) -> tuple[Data, ActionMemory, jax.Array]:
+        """Physics and actions after one control step, and whether they diverged."""
         c, wrench = self.config, None
+        actions = act(
+            state.actions, action, self._home, c.action_scale, self._largest_move
+        )
         if c.kicks.on:
             time = state.step * c.control_period
             substeps = self.physics.substeps
@@ -227,9 +233,11 @@ class Locomotion:
         moved = self.physics.step(state.data, actions.targets, wrench)
         fast = jnp.abs(moved.qvel).max() < _FASTEST  # False for NaN too
         finite = jnp.isfinite(moved.qpos).all() & jnp.isfinite(moved.sensordata).all()
-        diverged = ~(fast & finite)
+        # The engine takes a target that is no number for 0: it has to be seen here.
+        diverged = ~(fast & finite & jnp.isfinite(action).all())
         keep = functools.partial(jnp.where, diverged)
-        return jax.tree.map(keep, state.data, moved), diverged
+        data = jax.tree.map(keep, state.data, moved)
+        return data, jax.tree.map(keep, state.actions, actions), diverged
 
     def _next_kick(self, state: State, key: jax.Array) -> Kick:
         """The same kick until it is over, then another."""
@@ -269,26 +277,35 @@ class Locomotion:
             home=self._home,
             head=self._head,
             legs=self.gait.joints,
-            leg_reference=self.gait.joint_offsets(state.phase, state.command) * moving,
-            lift_reference=self.gait.lift(state.phase) * moving,
-            sole_height=soles - self.home_sole,
+            # The targets answer to the clock and the command of one step before.
+            leg_reference=self._gait_targets(state.phase - 1, state.command),
             sole_velocity=sensed.each(feet, "linvel"),
             base_rise=sensed["position"][2] - soles.min() - self._home_rise,
             terminated=terminated,
         )
+
+    def _gait_targets(self, phase: jax.Array, command: jax.Array) -> jax.Array:
+        """[n_leg] rad, the reference gait's targets from home; 0 at a zero command."""
+        targets = self.gait.target_offsets(self._gait_shape, phase, command)
+        return targets * self._moving(command)
 
     def _moving(self, command: jax.Array) -> jax.Array:
         """1.0 where a command asks for motion, else 0.0."""
         return (jnp.abs(command[:3]).max() > _STILL).astype(jnp.float32)
 
     def _home_heights(self) -> tuple[float, float]:
-        """At home: height of the soles' sites, and of the base sensor above them, m."""
-        data = mujoco.MjData(self.robot.model)
+        """Height (m) of a foot's site over its level sole, and of the base over it."""
+        model, foot = self.robot.model, self.robot.spec.feet[0]
+        data = mujoco.MjData(model)
         data.qpos[:] = self.robot.home_qpos
-        mujoco.mj_forward(self.robot.model, data)
-        foot, base = self.robot.spec.feet[0], data.sensor("position").data[2]
-        sole = float(data.sensor(f"{foot}_pos").data[2])
-        return sole, float(base) - sole
+        mujoco.mj_forward(model, data)
+        sole, up = find(model, "geom", f"{foot}_sole"), f"{foot}_upvector"
+        axes = data.geom_xmat[sole].reshape(3, 3)
+        along = data.sensor(up).data @ axes
+        site, base = data.sensor(f"{foot}_pos").data, data.sensor("position").data
+        offset = axes.T @ (site - data.geom_xpos[sole])
+        height = along @ offset + np.abs(along) @ model.geom_size[sole]
+        return float(height), float(base[2] - site[2])
 
 
 def _imu(sensed: Sensed) -> jax.Array:

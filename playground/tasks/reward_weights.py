@@ -18,11 +18,7 @@ class RewardWeights:
     track_yaw_rate_linear: float = 0.0
     """Yaw rate error, linear."""
     imitate: float = 0.0
-    """Leg joints near the reference gait."""
-    foot_height: float = 0.0
-    """Soles as high as the gait clock asks."""
-    contact_schedule: float = 0.0
-    """Feet touching when the gait clock asks."""
+    """Leg servo targets near the reference gait."""
     track_head: float = 0.0
     """Head near its commanded pose."""
     stand_still: float = 0.0
