@@ -6,4 +6,8 @@ The rooms, each readable on its own, in the order in which they may import each 
     interface -> cli
 """
 
+from playground.quiet import hush_missing_warp
+
 __version__ = "0.1.0"
+
+hush_missing_warp()

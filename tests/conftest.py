@@ -71,7 +71,8 @@ class Batch:
 
     def start(self, seed: int = 0, command=None):
         """Returns (state, obs); all robots hold `command` if there is one."""
-        command = jnp.full(7, jnp.nan) if command is None else jnp.asarray(command)
+        command = [jnp.nan] * 7 if command is None else command
+        command = jnp.asarray(command, jnp.float32)
         keys = jax.random.split(jax.random.key(seed), ROBOTS)
         return self.reset(keys, jnp.tile(command, (ROBOTS, 1)))
 

@@ -82,7 +82,6 @@ def test_a_value_of_the_wrong_type_is_refused(path, value, message):
         ("env.action_scale", 0.0),
         ("env.fall_cosine", 1.0),
         ("env.gait.phase_steps", 1),
-        ("env.gait.lift", -0.01),
         ("env.command.vx", [0.1, 0.2]),
         ("env.command.vx", [0.1, -0.1]),
         ("env.command.vx", [0.0, float("inf")]),

@@ -35,11 +35,11 @@ COMMANDS = np.array(
 ERROR_SCALE = np.array([0.1, 0.12, 0.6])
 # lift, sway, sway_phase, stance_x, stance_y, stride x 3: start, spread, lowest,
 # highest.
-START = np.array([0.02, 0.04, 1.5, -0.02, 0.015, 1.0, 1.0, 1.0])
-SPREAD = np.array([0.008, 0.02, 1.2, 0.01, 0.01, 0.4, 0.4, 0.4])
+START = np.array([0.013, 0.045, 2.6, -0.026, 0.025, 1.5, 1.1, 1.3])
+SPREAD = np.array([0.005, 0.02, 0.8, 0.005, 0.005, 0.4, 0.4, 0.4])
 FLOOR = np.array([0.0005, 0.001, 0.05, 0.0005, 0.0005, 0.02, 0.02, 0.02])
-LOWEST = np.array([0.008, 0.0, -3.2, -0.03, -0.01, 0.2, 0.2, 0.2])
-HIGHEST = np.array([0.05, 0.08, 3.2, 0.03, 0.03, 2.5, 2.5, 2.5])
+LOWEST = np.array([0.006, 0.0, 0.0, -0.04, -0.01, 0.2, 0.2, 0.2])
+HIGHEST = np.array([0.05, 0.08, 6.3, 0.03, 0.04, 2.5, 2.5, 2.5])
 STEPS, SETTLE, ELITE = 250, 50, 0.2
 LIFTED, FAST = 0.004, 0.05  # m; m/s of the random starting velocity
 

@@ -84,7 +84,7 @@ class ReferenceGait:
         stance = shape.stance_x * self.x + sway * self.y + shape.stance_y * self.width
         lift = shape.lift * jnp.asarray(self.lift)[index]
         stride = (shape.stride * command[:3]) @ jnp.asarray(self.stride)[index]
-        return self.level + stance + lift + stride
+        return jnp.asarray(self.level) + stance + lift + stride
 
 
 def solve_reference_gait(

@@ -20,6 +20,7 @@ from playground.learning.config import NetworkConfig, PPOConfig, WarmStartConfig
 from playground.learning.ppo import AXIS, PPO
 from playground.physics.base import Data, Physics
 from playground.physics.engines import make_physics
+from playground.physics.native import NativePhysics
 from playground.robots.registry import load_robot
 from playground.robots.robot import Robot
 from playground.tasks.brax_env import TrainingEnv
@@ -158,7 +159,7 @@ def physics_round(physics: Physics, robot: Robot, config: BenchConfig) -> Round:
 
 def rollout_round(model: mujoco.MjModel, robot: Robot, config: BenchConfig) -> Round:
     """The same round through `mujoco.rollout` alone, on the same number of threads."""
-    physics = make_physics(model, "native", substeps=config.substeps)
+    physics = NativePhysics([model], config.substeps)
     data, targets = _start(physics, robot, config)
     threads = physics.threads
     pool = rollout.Rollout(nthread=threads)

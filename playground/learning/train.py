@@ -3,9 +3,7 @@
 import contextlib
 import dataclasses
 import logging
-import signal
 import time
-from types import FrameType
 
 import jax
 import numpy as np
@@ -20,6 +18,7 @@ from playground.learning.evaluator import Evaluator, Score
 from playground.learning.logs import Logs, ProgressBar
 from playground.learning.ppo import AXIS, PPO, TrainingState
 from playground.learning.run_folder import RunFolder, write_config
+from playground.signals import StopSignal
 from playground.tasks.brax_env import TrainingEnv
 from playground.tasks.registry import task_spec
 
@@ -101,9 +100,9 @@ class Trainer:
         reporter = _Reporter(self.config, self.run, progress.env_steps)
         saved = progress.env_steps or None
         score, diverged = None, 0
-        with _StopSignal() as stop, contextlib.closing(reporter):
+        with StopSignal() as stop, contextlib.closing(reporter):
             while progress.env_steps < self.config.total_steps:
-                if stop.agreed():
+                if _agreed(stop):
                     if saved != progress.env_steps:
                         self.checkpoints.save("last", state, progress)
                     break
@@ -123,7 +122,7 @@ class Trainer:
                 reporter.report(steps, values, score)
                 if due and score:
                     progress, saved = self._save(state, progress, score), steps
-        return TrainResult(progress.env_steps, score, diverged, stop.signal)
+        return TrainResult(progress.env_steps, score, diverged, stop.number)
 
     def evaluate(self, state: TrainingState) -> Score:
         """Plays the fixed evaluation; every process of a distributed run does alike."""
@@ -171,32 +170,9 @@ class _Reporter:
             self._bar.stop()
 
 
-class _StopSignal:
-    """Turns the first SIGINT or SIGTERM into a request to stop; a second one stops."""
-
-    def __init__(self) -> None:
-        self.signal: int | None = None
-
-    def __enter__(self) -> "_StopSignal":
-        self._before = {
-            number: signal.signal(number, self._note)
-            for number in (signal.SIGINT, signal.SIGTERM)
-        }
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def agreed(self) -> bool:
-        """Whether to stop now: all processes of a distributed run say the same."""
-        if jax.process_count() == 1:
-            return self.signal is not None
-        mine = np.array(self.signal or 0, np.int32)
-        self.signal = int(multihost_utils.process_allgather(mine).max()) or None
-        return self.signal is not None
-
-    def _note(self, number: int, _: FrameType | None) -> None:
-        if self.signal is not None:
-            raise KeyboardInterrupt
-        self.signal = number
+def _agreed(stop: StopSignal) -> bool:
+    """Whether to stop now; all processes of a distributed run say the same."""
+    if jax.process_count() > 1:
+        mine = np.array(stop.number or 0, np.int32)
+        stop.number = int(multihost_utils.process_allgather(mine).max()) or None
+    return stop.number is not None

@@ -9,7 +9,6 @@ import mujoco
 
 from playground.errors import PlaygroundError
 from playground.physics.base import Physics
-from playground.physics.mjx import MjxPhysics
 from playground.physics.native import NativePhysics
 from playground.physics.settings import check_engine
 
@@ -57,5 +56,8 @@ def make_physics(
     engine = resolve_engine(engine)
     if engine == "native":
         return NativePhysics(models, substeps, push_body, fields)
+    # MJX takes a while to load.
+    from playground.physics.mjx import MjxPhysics
+
     impl = "jax" if engine == "mjx" else "warp"
     return MjxPhysics(models, substeps, push_body, fields, impl=impl)

@@ -1,8 +1,9 @@
 """MuJoCo on JAX: the engines `mjx` (implementation jax) and `warp` (NVIDIA Warp)."""
 
+import copy
 import dataclasses
-import importlib.util
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -10,12 +11,16 @@ import jax.numpy as jnp
 import mujoco
 from mujoco import mjx
 
-from playground.errors import PlaygroundError
+from playground.errors import PlaygroundError, unknown
 from playground.physics.base import Data, FieldValues, Physics
+from playground.physics.batch import told_batch_size
 from playground.physics.population import differing_fields
 
-# Room for contacts and constraint rows of one robot in Warp's fixed-size buffers.
-_WARP_CONTACTS, _WARP_CONSTRAINTS = 24, 256
+# Contacts of one robot that Warp's buffers have room for: two soles and the shells of
+# trunk and head have 4 each on a plane, more on rough ground.
+_WARP_CONTACTS = 24
+# What MJX traces; the rest is fixed when the model is loaded.
+_TRACED = {f.name for f in dataclasses.fields(mjx.Model) if f.type is jax.Array}
 
 
 class MjxPhysics(Physics):
@@ -39,33 +44,27 @@ class MjxPhysics(Physics):
           impl: "jax" or "warp".
         """
         super().__init__(models, substeps, push_body, fields)
+        self._blanks: dict[int, mjx.Data] = {}
         self.engine = "mjx" if impl == "jax" else impl
-        if impl == "warp" and importlib.util.find_spec("warp") is None:
-            raise PlaygroundError(
-                "engine 'warp' is not installed: pip install 'playground[warp]'"
-            )
+        for name in fields:
+            if name not in _TRACED:
+                raise unknown(f"model field of engine '{self.engine}'", name, _TRACED)
+        self._bare = copy.copy(self.model)
+        # MJX never resets a robot by itself, and Warp refuses the flag that says so.
+        self._bare.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
         try:
-            self._model = mjx.put_model(self.model, impl=impl)
+            self._model = _put(self._bare, impl)
         except NotImplementedError as error:
             raise PlaygroundError(f"engine '{self.engine}': {error}") from error
-        sizes = {"naconmax": None, "njmax": _WARP_CONSTRAINTS} if impl == "warp" else {}
-        self._blank = mjx.make_data(self.model, impl=impl, **sizes)
-        names = [f.name for f in dataclasses.fields(self._model)]
-        # [n_models, ...] the numbers in which the population differs.
-        self._varied = {
-            name: jnp.asarray(stack, getattr(self._model, name).dtype)
-            for name, stack in differing_fields(self.models, names).items()
-        }
+        self._varied = self._stack_differences()
+        # The robots of a batch share Warp's buffer of contacts.
+        told = told_batch_size if impl == "warp" else _one_by_one
+        self._init_of, self._step_of = told(self._init), told(self._step)
 
     def init(self, qpos, qvel, ctrl, model_index=0, needed=True) -> Data:
         """See `Physics.init`."""
         del needed  # in a batch all robots are computed together
-        model_index = jnp.asarray(model_index, jnp.int32)
-        data = self._blank.replace(qpos=qpos, qvel=qvel, ctrl=ctrl)
-        data = mjx.forward(self._model_of(model_index), data)
-        return self._read(
-            data.replace(qacc_warmstart=jnp.zeros_like(qvel)), model_index
-        )
+        return self._init_of(qpos, qvel, ctrl, jnp.asarray(model_index, jnp.int32))
 
     def step(
         self,
@@ -76,8 +75,18 @@ class MjxPhysics(Physics):
     ) -> Data:
         """See `Physics.step`."""
         self._check_step(push, fields)
-        model = self._model_of(data.model_index).replace(**(fields or {}))
         wrench = None if push is None else self._push_per_substep(push)
+        return self._step_of(data, ctrl, wrench, dict(fields or {}))
+
+    def _init(self, robots, qpos, qvel, ctrl, model_index) -> Data:
+        data = self._blank(robots).replace(qpos=qpos, qvel=qvel, ctrl=ctrl)
+        data = mjx.forward(self._model_of(model_index), data)
+        return self._read(
+            data.replace(qacc_warmstart=jnp.zeros_like(qvel)), model_index
+        )
+
+    def _step(self, robots, data: Data, ctrl, wrench, fields) -> Data:
+        model = self._model_of(data.model_index).replace(**fields)
 
         def substep(inner: Any, wrench: jax.Array | None) -> tuple[Any, None]:
             if wrench is not None:
@@ -85,7 +94,7 @@ class MjxPhysics(Physics):
                 inner = inner.replace(xfrc_applied=applied)
             return mjx.step(model, inner), None
 
-        start = self._blank.replace(
+        start = self._blank(robots).replace(
             time=data.time,
             qpos=data.qpos,
             qvel=data.qvel,
@@ -95,9 +104,39 @@ class MjxPhysics(Physics):
         end, _ = jax.lax.scan(substep, start, wrench, length=self.substeps)
         return self._read(end, data.model_index)
 
+    def _blank(self, robots: int) -> mjx.Data:
+        """Data of one robot, with room for what a batch of `robots` shares."""
+        if robots not in self._blanks:
+            sizes = {}
+            if self.engine == "warp":
+                sizes = {
+                    "naconmax": robots * _WARP_CONTACTS,
+                    "njmax": _most_constraints(self._bare),
+                }
+            # Also where the caller is being traced: these are constants.
+            with jax.ensure_compile_time_eval():
+                self._blanks[robots] = mjx.make_data(
+                    self._bare, impl=self._model.impl, **sizes
+                )
+        return self._blanks[robots]
+
     def _model_of(self, model_index: jax.Array) -> mjx.Model:
         picked = {name: stack[model_index] for name, stack in self._varied.items()}
         return self._model.replace(**picked)
+
+    def _stack_differences(self) -> dict[str, jax.Array]:
+        """{name: [n_models, ...]} the numbers in which the population differs."""
+        names = [field.name for field in dataclasses.fields(mjx.Model)]
+        stacks = differing_fields(self.models, names)
+        if fixed := sorted(set(stacks) - _TRACED):
+            raise PlaygroundError(
+                f"engine '{self.engine}' cannot vary {', '.join(fixed)} in a population"
+            )
+        now = {name: getattr(self._model, name) for name in stacks}
+        return {
+            name: jnp.asarray(stack, now[name].dtype).reshape(-1, *now[name].shape)
+            for name, stack in stacks.items()
+        }
 
     def _read(self, data: mjx.Data, model_index: jax.Array) -> Data:
         return Data(
@@ -108,3 +147,31 @@ class MjxPhysics(Physics):
             warmstart=data.qacc_warmstart,
             model_index=model_index,
         )
+
+
+def _most_constraints(model: mujoco.MjModel) -> int:
+    """Rows of constraints that one robot can have at once."""
+    rows_of_contact = 2 * (max(1, model.geom_condim.max(initial=1)) - 1) or 1
+    contacts = _WARP_CONTACTS * rows_of_contact
+    # Dry friction of every joint, both limits of every joint, welds.
+    return int(model.nv + 2 * model.njnt + 6 * model.neq + contacts)
+
+
+def _one_by_one(function: Callable[..., Data]) -> Callable[..., Data]:
+    """In JAX itself the robots of a batch share nothing."""
+    return partial(function, 1)
+
+
+def _put(model: mujoco.MjModel, impl: str) -> mjx.Model:
+    """Loads a model, without what Warp would print of its own accord."""
+    if impl == "jax":
+        return mjx.put_model(model, impl=impl)
+    import warp
+    from mujoco.mjx.third_party.mujoco_warp import OverflowType
+
+    warp.config.log_level = warp.LOG_WARNING
+    loaded = mjx.put_model(model, impl=impl)
+    # Few solver iterations are a choice here; buffers that overflow are reported.
+    limits = OverflowType.ITERATIONS | OverflowType.LS_ITERATIONS
+    reported = int(OverflowType.ALL & ~limits)
+    return loaded.tree_replace({"opt._impl.warn_overflow": reported})

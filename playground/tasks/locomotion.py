@@ -113,10 +113,10 @@ class Locomotion:
     def restart(self, state: State, done: jax.Array) -> tuple[State, Observation]:
         """Returns a fresh episode after `state`; to be used only where `done` is True.
 
-        Every field is renewed; the random stream branches off and a held command stays.
+        Every field is renewed; the random stream runs on and a held command stays.
         """
         held = jnp.where(state.hold_command, state.command, jnp.nan)
-        return self._start(jax.random.fold_in(state.key, 0), held, needed=done)
+        return self._start(state.key, held, needed=done)
 
     def step(self, state: State, action: jax.Array) -> tuple[State, Outcome]:
         """Moves a robot by one control step.
@@ -164,6 +164,10 @@ class Locomotion:
             terms=terms,
         )
         return after, outcome
+
+    def observe(self, state: State) -> Observation:
+        """Returns the exact observation of a state, e.g. after a change of command."""
+        return self._observe(state, self.robot.sense(state.data), None)
 
     def teacher(self, state: State) -> jax.Array:
         """Returns [nu] the action that plays the reference gait and holds the head."""
@@ -233,7 +237,7 @@ class Locomotion:
         moved = self.physics.step(state.data, actions.targets, wrench)
         fast = jnp.abs(moved.qvel).max() < _FASTEST  # False for NaN too
         finite = jnp.isfinite(moved.qpos).all() & jnp.isfinite(moved.sensordata).all()
-        # The engine takes a target that is no number for 0: it has to be seen here.
+        # An action is observed at once, but may reach the engine steps later.
         diverged = ~(fast & finite & jnp.isfinite(action).all())
         keep = functools.partial(jnp.where, diverged)
         data = jax.tree.map(keep, state.data, moved)
@@ -252,7 +256,9 @@ class Locomotion:
         drawn = draw_command(key, self.config.command)
         return jnp.where(resample, drawn, state.command)
 
-    def _observe(self, state: State, sensed: Sensed, key: jax.Array) -> Observation:
+    def _observe(
+        self, state: State, sensed: Sensed, key: jax.Array | None
+    ) -> Observation:
         subject = Subject(state, sensed)
         level = self.config.noise.level
         exact = self.observation.build(subject)

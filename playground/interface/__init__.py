@@ -1,0 +1,1 @@
+"""Watching and steering: one loop, several sources of commands, several views."""
