@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from playground.learning.config import (
@@ -53,6 +54,24 @@ def small_training(**changes) -> TrainConfig:
         "evaluation": EvaluationConfig(every_steps=480, episodes_per_command=1),
     }
     return TrainConfig(**(values | changes))
+
+
+def leaves(tree) -> dict[str, np.ndarray]:
+    """{path: values}; keys as their numbers."""
+    found = {}
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            leaf = jax.random.key_data(leaf)
+        found[jax.tree_util.keystr(path)] = np.asarray(leaf)
+    return found
+
+
+def assert_equal(one, other) -> None:
+    """Equal to the last bit."""
+    ones, others = leaves(one), leaves(other)
+    assert list(ones) == list(others)
+    for name, value in ones.items():
+        np.testing.assert_array_equal(value, others[name], err_msg=name)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Kicks: the momentum that was drawn is delivered, in all directions, time and again."""
+"""Kicks deliver the momentum that was drawn, in all directions, time and again."""
 
 import dataclasses
 

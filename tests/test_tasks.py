@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import ROBOTS
+from conftest import ROBOTS, assert_equal, leaves
 
 from playground.controllers.reference_gait import GaitShape
 from playground.tasks.commands import draw_command
@@ -17,24 +17,6 @@ from playground.tasks.state import heading_velocity
 replace = dataclasses.replace
 NOTHING = jnp.zeros((ROBOTS, 14))
 ASKED = (0.1, -0.05, 0.3, 0.2, 0.1, -0.4, 0.05)
-
-
-def leaves(tree) -> dict[str, np.ndarray]:
-    """{path: values}; keys as their numbers."""
-    found = {}
-    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            leaf = jax.random.key_data(leaf)
-        found[jax.tree_util.keystr(path)] = np.asarray(leaf)
-    return found
-
-
-def assert_equal(one, other) -> None:
-    """Equal to the last bit."""
-    ones, others = leaves(one), leaves(other)
-    assert list(ones) == list(others)
-    for name, value in ones.items():
-        np.testing.assert_array_equal(value, others[name], err_msg=name)
 
 
 def with_data(state, **fields):

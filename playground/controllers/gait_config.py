@@ -16,17 +16,17 @@ class GaitConfig:
 
     phase_steps: int = 27
     """Control steps in a gait period (27 at 50 Hz: 0.54 s)."""
-    lift: float = 0.0127
+    lift: float = 0.0085
     """How high a swing foot is lifted, m."""
-    sway: float = 0.0435
+    sway: float = 0.0497
     """How far the feet move sideways under the trunk and back in a period, m."""
-    sway_phase: float = 3.04
+    sway_phase: float = 2.45
     """Phase of the sway, rad; 0: the trunk is over the stance foot in mid-stance."""
-    stance_x: float = -0.0271
+    stance_x: float = -0.0308
     """How far the feet are ahead of their home places, m."""
-    stance_y: float = 0.0264
+    stance_y: float = 0.031
     """How far each foot is outside its home place, m."""
-    stride: tuple[float, float, float] = (1.56, 1.05, 1.25)
+    stride: tuple[float, float, float] = (1.44, 1.25, 1.4)
     """Stride per commanded vx, vy and yaw rate over that of feet that do not slip."""
 
     def __post_init__(self):

@@ -2,6 +2,7 @@
 
 import csv
 import importlib.util
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,8 @@ from tensorboardX import SummaryWriter
 
 from playground.errors import PlaygroundError
 from playground.learning.run_folder import RunFolder, replacing
+
+_QUIET = 30.0  # s
 
 
 class Logs:
@@ -74,11 +77,14 @@ class Logs:
 
 
 class ProgressBar:
-    """Steps done, steps a second and time left, on the terminal."""
+    """Steps done, steps a second and time left, on the terminal.
+
+    Where the output is no terminal, it is a line every `_QUIET` seconds instead.
+    """
 
     def __init__(self, total: int, done: int):
         """Shows the bar: `done` of `total` environment steps."""
-        self._start = done
+        self._total, self._said = total, -_QUIET
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -97,10 +103,18 @@ class ProgressBar:
     def update(self, done: int, rate: float) -> None:
         """Moves the bar."""
         self._bar.update(self._task, completed=done, rate=f"{rate:,.0f}")
+        now = time.monotonic()
+        if not self._bar.console.is_terminal and now - self._said >= _QUIET:
+            left = max(0.0, (self._total - done) / rate)
+            self.say(
+                f"{done:>12,} of {self._total:,} steps, {rate:,.0f} steps/s, "
+                f"{left / 60:.0f} min left"
+            )
+            self._said = now
 
     def say(self, line: str) -> None:
         """Prints a line above the bar."""
-        self._bar.console.print(line, highlight=False)
+        self._bar.console.print(line, highlight=False, soft_wrap=True)
 
     def stop(self) -> None:
         """Takes the bar away."""

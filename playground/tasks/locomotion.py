@@ -293,7 +293,9 @@ class Locomotion:
     def _gait_targets(self, phase: jax.Array, command: jax.Array) -> jax.Array:
         """[n_leg] rad, the reference gait's targets from home; 0 at a zero command."""
         targets = self.gait.target_offsets(self._gait_shape, phase, command)
-        return targets * self._moving(command)
+        # No action asks for more; the gait's shape was found with this limit too.
+        within = jnp.clip(targets, -self.config.action_scale, self.config.action_scale)
+        return within * self._moving(command)
 
     def _moving(self, command: jax.Array) -> jax.Array:
         """1.0 where a command asks for motion, else 0.0."""
