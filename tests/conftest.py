@@ -1,13 +1,16 @@
 """What tests share: one noisy joystick task on the native engine, compiled once."""
 
+import copy
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from playground.learning.checkpoint import Checkpoints
 from playground.learning.config import (
     EvaluationConfig,
     NetworkConfig,
@@ -15,6 +18,8 @@ from playground.learning.config import (
     TrainConfig,
     WarmStartConfig,
 )
+from playground.learning.run_folder import RunFolder
+from playground.learning.train import Trainer
 from playground.tasks.brax_env import TrainingEnv
 from playground.tasks.config import (
     DelayConfig,
@@ -50,7 +55,7 @@ def small_training(**changes) -> TrainConfig:
         "env": small_task(episode_s=1.0),
         "ppo": PPOConfig(num_envs=32, unroll_length=5, num_epochs=2),
         "network": NetworkConfig(policy_layers=(32,), value_layers=(32,)),
-        "warm_start": WarmStartConfig(steps=2, updates=4, batch_size=32),
+        "warm_start": WarmStartConfig(steps=40, updates=500, batch_size=256),
         "evaluation": EvaluationConfig(every_steps=480, episodes_per_command=1),
     }
     return TrainConfig(**(values | changes))
@@ -100,6 +105,21 @@ class Batch:
 def batch() -> Batch:
     task = Locomotion(small_task())
     return Batch(task, jax.jit(jax.vmap(task.reset)), jax.jit(jax.vmap(task.step)))
+
+
+def move_to(trainer: Trainer, folder: Path, **changes) -> Trainer:
+    """Returns the trainer of another run that shares what is compiled."""
+    moved = copy.copy(trainer)
+    moved.config = dataclasses.replace(trainer.config, **changes)
+    moved.run = RunFolder(folder)
+    moved.checkpoints = Checkpoints(moved.run.checkpoints)
+    return moved
+
+
+@pytest.fixture(scope="session")
+def trainer(tmp_path_factory) -> Trainer:
+    """The trainer of `small_training`, to be moved to a folder of one's own."""
+    return Trainer(small_training(), RunFolder(tmp_path_factory.mktemp("none")))
 
 
 @pytest.fixture(scope="session")

@@ -27,10 +27,9 @@ CONVERGED = {"iterations": 40, "ls_iterations": 50}
 
 # One rounding of float32 at the size of the numbers compared (|q| < 30, |dq| < 10).
 ROUNDING = 4e-6
-# Where float32 arithmetic is accumulated over a whole physics step instead.
-MJX_QPOS, MJX_QVEL, MJX_SENSOR = 1, 1, 5e-5
-# Forces come from the solver, which stops at a tolerance: N, m/s2.
-MJX_FORCE = 0.05
+# Where a whole physics step is calculated in float32: positions; 95 of 100 velocities
+# (rad/s, m/s); sensors; forces and accelerations (N, m/s2), which are the solver's.
+QPOS, MOST_QVEL, SENSOR, FORCE = 4e-6, 1e-5, 1e-5, 0.01
 
 
 def targets(robot, steps: int, period: float) -> np.ndarray:
@@ -167,7 +166,7 @@ def compare_with_native(engine: str, scene: str):
     return robot, jax.tree.map(np.asarray, end), jax.tree.map(np.asarray, theirs)
 
 
-def check_against_native(engine: str, scene: str, fewest_alike: float):
+def check_against_native(engine: str, scene: str, fewest_alike: float, qvel_max: float):
     robot, ours, theirs = compare_with_native(engine, scene)
     feet = [f"{foot}_contact" for foot in robot.spec.feet]
     where = {name: robot.model.sensor(name) for name in names(robot.model, "sensor")}
@@ -178,27 +177,33 @@ def check_against_native(engine: str, scene: str, fewest_alike: float):
     alike = np.concatenate([off[name] for name in feet], -1).max(-1) == 0
     print(f"{engine} {scene}: alike {alike[:, GROUND].mean():.3f}")
     assert alike[:, GROUND].mean() > fewest_alike and alike[:, AIR].all()
-    for name in ("qpos", "qvel"):
-        limit = MJX_QPOS if name == "qpos" else MJX_QVEL
-        apart = np.abs(getattr(ours, name) - getattr(theirs, name))[alike]
-        print(name, apart.max())
-        assert apart.max() < limit, name
+    qpos = np.abs(ours.qpos - theirs.qpos)[alike]
+    qvel = np.abs(ours.qvel - theirs.qvel)[alike].max(-1)
+    most = np.percentile(qvel, 95)
+    print(f"qpos {qpos.max():.1e} qvel {most:.1e} {qvel.max():.1e}")
+    assert qpos.max() < QPOS and most < MOST_QVEL and qvel.max() < qvel_max
     for name, apart in off.items():
         if name not in feet:
             forced = name == "accelerometer" or name.endswith("_force")
             print(name, apart[alike].max())
-            assert apart[alike].max() < (MJX_FORCE if forced else MJX_SENSOR), name
+            assert apart[alike].max() < (FORCE if forced else SENSOR), name
 
 
-@pytest.mark.parametrize("scene", SCENES)
+# Compiling MJX takes half a minute a scene.
+ONE_SLOW = [pytest.param("flat", marks=pytest.mark.slow), "flat_backlash"]
+
+
+@pytest.mark.parametrize("scene", ONE_SLOW)
 def test_mjx_is_native(scene):
     # MJX keeps of a sole's corners those within 1 mm of the deepest, MuJoCo all that
-    # are below the ground; and a corner may touch on one side of rounding.
-    check_against_native("mjx", scene, fewest_alike=0.85)
+    # are below the ground. Its solver stops short at the edge of dry friction and of
+    # the gear's play.
+    check_against_native("mjx", scene, fewest_alike=0.85, qvel_max=2e-3)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scene", SCENES)
 def test_warp_is_native(scene):
     pytest.importorskip("warp")
-    check_against_native("warp", scene, fewest_alike=0.85)
+    # A corner may touch the ground on one side of a rounding.
+    check_against_native("warp", scene, fewest_alike=0.99, qvel_max=1e-5)

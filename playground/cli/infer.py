@@ -46,6 +46,10 @@ def run(args: Sequence[str]) -> int:
     chosen = parse(Arguments(), args, "playground infer POLICY", "Run a policy file.")
     if path is None:
         raise PlaygroundError("run what? playground infer POLICY")
+    if chosen.video:
+        from playground.interface.gl import find_gl
+
+        find_gl()
     from playground.interface.session import watch
 
     return watch(Path(path), chosen)

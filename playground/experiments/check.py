@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 
 from playground.errors import PlaygroundError
-from playground.interface.video import find_gl
+from playground.interface.gl import find_gl
 from playground.physics.engines import make_physics
 from playground.policy.onnx_file import Network, write_onnx
 from playground.policy.verify import verify_file

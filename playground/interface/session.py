@@ -59,10 +59,9 @@ def _check_outputs(video: Path | None, trace: Path | None, needs_screen: bool) -
     if trace and trace.exists():
         raise PlaygroundError(f"'{trace}' exists; give another name")
     if video:
-        from playground.interface.video import check_path, find_gl
+        from playground.interface.video import check_path
 
         check_path(video)
-        find_gl()
     if needs_screen:
         from playground.interface.window import check_screen
 

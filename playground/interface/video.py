@@ -1,8 +1,6 @@
 """Films a robot off-screen: MP4 or GIF, with command and speed written into it."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,43 +10,12 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from playground.errors import PlaygroundError, unknown
-from playground.interface.loop import Frame
+from playground.interface.offscreen import Offscreen
+from playground.interface.scene import Frame, Stage, follow_model
 
-# What can draw without a screen, best first.
-_BACKENDS = ("egl", "osmesa")
 _SUFFIXES = (".mp4", ".gif")
-_GIF_RATE = 25  # frames/s; more makes files that nobody can send
-_PROBE = "import mujoco; mujoco.GLContext(16, 16).make_current()"
-
-
-def find_gl() -> str:
-    """Finds what can draw without a screen, and sets MUJOCO_GL to it.
-
-    A backend that fails can take the process with it, so each is tried in a process of
-    its own. MUJOCO_GL is left alone where it is set.
-
-    Returns:
-      The backend's name.
-
-    Raises:
-      PlaygroundError: none works.
-    """
-    chosen = os.environ.get("MUJOCO_GL")
-    for backend in (chosen,) if chosen else _BACKENDS:
-        environment = os.environ | {"MUJOCO_GL": backend}
-        probe = subprocess.run(
-            [sys.executable, "-c", _PROBE],
-            env=environment,
-            capture_output=True,
-            check=False,
-        )
-        if probe.returncode == 0:
-            os.environ["MUJOCO_GL"] = backend
-            return backend
-    raise PlaygroundError(
-        f"nothing can draw without a screen (tried {chosen or ', '.join(_BACKENDS)}); "
-        "install a GPU driver with EGL, or OSMesa (Debian: apt install libosmesa6)"
-    )
+_RATE = 25  # frames/s; a CPU without a GPU draws two or three in a second
+_PANEL, _LABEL, _VALUE = (20, 26, 34, 150), (170, 184, 200), (255, 255, 255)
 
 
 class Video:
@@ -68,82 +35,61 @@ class Video:
         Args:
           path: Ends in .mp4 or .gif.
           model: With the visual shapes; its camera `track`, if any, is used.
-          period: s between two frames shown.
-          size: Width and height, pixels.
+          period: s between two frames shown, of which it takes about 25 in a second.
+          size: Width and height, pixels, even numbers.
 
         Raises:
           PlaygroundError: wrong suffix, a file that exists, or nothing that can draw.
         """
         check_path(path)
-        find_gl()
-        self._path = path
-        self._skip = max(1, round(1 / (_GIF_RATE * period)))
-        if path.suffix == ".mp4":
-            self._skip = 1
-        self._model, self._data = model, mujoco.MjData(model)
-        self._renderer = mujoco.Renderer(model, size[1], size[0])
-        self._camera = "track" if _has_camera(model, "track") else -1
-        self._font = ImageFont.load_default(size[1] // 32)
+        if size[0] % 2 or size[1] % 2:
+            raise PlaygroundError(f"a video's size must be even, got {size}")
+        self._stage, self._camera = Stage(model), mujoco.MjvCamera()
+        self._screen = Offscreen(model, size)
+        follow_model(self._camera, model)
+        self._every = max(1, round(1 / (_RATE * period)))
+        self._unit = size[1] // 36  # height of a line of text, pixels
+        self._font = ImageFont.load_default(self._unit)
+        self._path, self._count = path, 0
+        path.parent.mkdir(parents=True, exist_ok=True)
         self._part = path.with_name(f".part-{os.getpid()}-{path.name}")
-        self._part.parent.mkdir(parents=True, exist_ok=True)
-        rate = 1 / (period * self._skip)
-        # A generous bit rate: ducks on a chequered floor are hard to compress.
-        options: dict[str, Any] = (
-            {"fps": rate, "quality": 8, "macro_block_size": 8}
-            if path.suffix == ".mp4"
-            else {"duration": 1000 / rate, "loop": 0}
-        )
-        self._writer = imageio.get_writer(self._part, **options)
-        self._count = 0
+        self._writer = _open(self._part, self._every * period)
 
     def show(self, frame: Frame) -> None:
         """Adds a frame."""
         self._count += 1
-        if (self._count - 1) % self._skip:
+        if (self._count - 1) % self._every:
             return
-        self._data.qpos[:] = frame.qpos
-        mujoco.mj_forward(self._model, self._data)
-        self._renderer.update_scene(self._data, self._camera)
-        picture = Image.fromarray(self._renderer.render())
-        self._write(picture, frame)
+        self._stage.place(frame)
+        picture = Image.fromarray(self._screen.draw(self._stage.data, self._camera))
+        self._label(picture, frame)
         self._writer.append_data(np.asarray(picture))
 
     def close(self) -> None:
         """Finishes the file."""
         self._writer.close()
-        self._renderer.close()
+        self._screen.close()
         if self._count:
             os.replace(self._part, self._path)
         else:
             self._part.unlink(missing_ok=True)
 
-    def _write(self, picture: Image.Image, frame: Frame) -> None:
-        draw, edge = ImageDraw.Draw(picture), picture.height // 36
-        for i, line in enumerate(describe(frame)):
-            place = (edge, edge + i * picture.height // 24)
-            draw.text(
-                place,
-                line,
-                (255, 255, 255),
-                self._font,
-                stroke_width=2,
-                stroke_fill=(40, 48, 56),
-            )
-
-
-def describe(frame: Frame) -> list[str]:
-    """Returns lines that say what a frame shows."""
-    asked, reached = frame.command[:3], frame.velocity
-    lines = [
-        f"{frame.time:5.1f} s",
-        f"asked    {asked[0]:+.2f} {asked[1]:+.2f} m/s {asked[2]:+.2f} rad/s",
-        f"reached {reached[0]:+.2f} {reached[1]:+.2f} m/s {reached[2]:+.2f} rad/s",
-    ]
-    if frame.falls:
-        lines.append(f"falls {frame.falls}")
-    if np.isfinite(frame.realtime):
-        lines.append(f"{frame.realtime:.2f} x real time")
-    return lines
+    def _label(self, picture: Image.Image, frame: Frame) -> None:
+        """Writes the frame's rows on a panel in the upper left corner."""
+        rows, unit = frame.rows(), self._unit
+        draw = ImageDraw.Draw(picture, "RGBA")  # the panel lets the scene through
+        labels, values = ("\n".join(column) for column in zip(*rows, strict=True))
+        left, value_left, top = 2 * unit, 6 * unit + unit // 2, 2 * unit
+        spacing = unit // 2
+        _, _, right, bottom = draw.textbbox(
+            (value_left, top), values, self._font, spacing=spacing
+        )
+        # Digits differ in width: the panel is wide enough for any, so that it rests.
+        right = max(right, value_left + 15 * unit)
+        edges = (unit, unit, right + unit, bottom + unit)
+        draw.rounded_rectangle(edges, radius=unit // 2, fill=_PANEL)
+        draw.text((left, top), labels, _LABEL, self._font, spacing=spacing)
+        draw.text((value_left, top), values, _VALUE, self._font, spacing=spacing)
 
 
 def check_path(path: Path) -> None:
@@ -158,5 +104,9 @@ def check_path(path: Path) -> None:
         raise PlaygroundError(f"'{path}' exists; give another name")
 
 
-def _has_camera(model: mujoco.MjModel, name: str) -> bool:
-    return mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, name) >= 0
+def _open(path: Path, period: float) -> Any:
+    """Returns a writer of frames that are `period` (s) apart."""
+    if path.suffix == ".gif":
+        return imageio.get_writer(path, duration=1000 * period, loop=0)
+    # A generous quality: ducks on a chequered floor are hard to compress.
+    return imageio.get_writer(path, fps=1 / period, quality=8, macro_block_size=2)

@@ -1,17 +1,25 @@
 """MuJoCo's own viewer window, with a camera that follows."""
 
 import os
+import subprocess
 import sys
+import threading
 from typing import Any
 
 import mujoco
 import mujoco.viewer
 
 from playground.errors import PlaygroundError
-from playground.interface.loop import Frame
-from playground.interface.video import describe
+from playground.interface.scene import Frame, Stage, follow
 
-_DISTANCE, _ELEVATION, _AZIMUTH = 1.2, -15.0, 140.0  # m, deg, deg
+_HINT = "use --headless, or --video out.mp4 to watch later"
+_PATIENCE = 1.0  # s that the window gets to close
+_PROBE = """
+import sys, glfw
+glfw.init()
+glfw.window_hint(glfw.VISIBLE, 0)
+sys.exit(not glfw.create_window(16, 16, "", None, None))
+"""
 
 
 class Window:
@@ -28,20 +36,18 @@ class Window:
           PlaygroundError: there is no screen.
         """
         check_screen()
-        self._model, self._data = model, mujoco.MjData(model)
+        self._stage = Stage(model)
+        others = set(threading.enumerate())
         try:
             self._viewer: Any = mujoco.viewer.launch_passive(
-                model, self._data, show_left_ui=False, show_right_ui=False
+                model, self._stage.data, show_left_ui=False, show_right_ui=False
             )
         except RuntimeError as error:
             hint = "start it with mjpython" if sys.platform == "darwin" else str(error)
             raise PlaygroundError(f"the viewer cannot open: {hint}") from error
+        self._threads = set(threading.enumerate()) - others
         with self._viewer.lock():
-            camera = self._viewer.cam
-            camera.type = mujoco.mjtCamera.mjCAMERA_TRACKING
-            camera.trackbodyid = base_body
-            camera.distance, camera.elevation = _DISTANCE, _ELEVATION
-            camera.azimuth = _AZIMUTH
+            follow(self._viewer.cam, base_body)
 
     @property
     def closed(self) -> bool:
@@ -51,25 +57,36 @@ class Window:
     def show(self, frame: Frame) -> None:
         """Shows a frame."""
         with self._viewer.lock():
-            self._data.qpos[:] = frame.qpos
-            mujoco.mj_forward(self._model, self._data)
+            self._stage.place(frame)
+        labels, values = (
+            "\n".join(column) for column in zip(*frame.rows(), strict=True)
+        )
         place = (mujoco.mjtFontScale.mjFONTSCALE_150, mujoco.mjtGridPos.mjGRID_TOPLEFT)
-        self._viewer.set_texts((*place, "\n".join(describe(frame)), ""))
+        self._viewer.set_texts((*place, labels, values))
         self._viewer.sync()
 
     def close(self) -> None:
         """Closes the window."""
         self._viewer.close()
+        # A process that ends while a thread still draws can end in a crash.
+        for thread in self._threads:
+            thread.join(_PATIENCE)
 
 
 def check_screen() -> None:
-    """Checks that there is a screen; best before anything compiles.
+    """Checks that a window can open; best before anything compiles.
+
+    Where it cannot, MuJoCo's viewer would wait for ever.
 
     Raises:
       PlaygroundError: there is none.
     """
-    screens = ("DISPLAY", "WAYLAND_DISPLAY")
-    if sys.platform == "linux" and not any(os.environ.get(name) for name in screens):
-        raise PlaygroundError(
-            "no screen here: use --headless, or --video out.mp4 to watch later"
-        )
+    if sys.platform != "linux":
+        return
+    screens = [os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")]
+    if not any(screens):
+        raise PlaygroundError(f"no screen here: {_HINT}")
+    probe = subprocess.run([sys.executable, "-c", _PROBE], capture_output=True)
+    if probe.returncode:
+        named = ", ".join(screen for screen in screens if screen)
+        raise PlaygroundError(f"no window can open on screen {named}: {_HINT}")

@@ -2,6 +2,7 @@
 
 import csv
 import importlib.util
+import io
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -124,8 +125,9 @@ class ProgressBar:
 def _rows_until(run: RunFolder, step: int) -> list[dict[str, str]]:
     if not run.metrics.is_file():
         return []
-    with run.metrics.open(newline="") as file:
-        return [row for row in csv.DictReader(file) if int(row["env_steps"]) <= step]
+    whole, newline, _ = run.metrics.read_text().rpartition("\n")  # a kill cuts a line
+    rows = csv.DictReader(io.StringIO(whole + newline))
+    return [row for row in rows if int(row["env_steps"]) <= step]
 
 
 def _start_wandb(run: RunFolder, config: dict) -> Any:

@@ -7,6 +7,7 @@ import flax.struct
 import jax
 import jax.numpy as jnp
 import mujoco
+import numpy as np
 
 from playground.errors import PlaygroundError, unknown
 from playground.physics.population import check_population
@@ -72,8 +73,12 @@ class Physics(abc.ABC):
         self.push_body = None
         if push_body is not None:
             self.push_body = find(self.model, "body", push_body)
-            if self.model.body_mass[self.push_body] <= 0:
-                raise PlaygroundError(f"body '{push_body}' has no mass to push")
+            massive = np.flatnonzero(self.model.body_mass > 0)
+            if self.push_body not in massive:
+                names = ", ".join(self.model.body(i).name for i in massive)
+                raise PlaygroundError(
+                    f"body '{push_body}' has no mass to push (massive: {names})"
+                )
         for name in fields:
             if not hasattr(getattr(self.model, name, None), "shape"):
                 raise unknown("model field", name, _array_fields(self.model))

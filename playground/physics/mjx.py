@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import mujoco
+import numpy as np
 from mujoco import mjx
 
 from playground.errors import PlaygroundError, unknown
@@ -56,6 +57,7 @@ class MjxPhysics(Physics):
             self._model = _put(self._bare, impl)
         except NotImplementedError as error:
             raise PlaygroundError(f"engine '{self.engine}': {error}") from error
+        self._check_sensors()
         self._varied = self._stack_differences()
         # The robots of a batch share Warp's buffer of contacts.
         told = told_batch_size if impl == "warp" else _one_by_one
@@ -81,9 +83,8 @@ class MjxPhysics(Physics):
     def _init(self, robots, qpos, qvel, ctrl, model_index) -> Data:
         data = self._blank(robots).replace(qpos=qpos, qvel=qvel, ctrl=ctrl)
         data = mjx.forward(self._model_of(model_index), data)
-        return self._read(
-            data.replace(qacc_warmstart=jnp.zeros_like(qvel)), model_index
-        )
+        data = data.replace(qacc_warmstart=jnp.zeros_like(qvel))
+        return self._read(data, model_index)
 
     def _step(self, robots, data: Data, ctrl, wrench, fields) -> Data:
         model = self._model_of(data.model_index).replace(**fields)
@@ -124,6 +125,16 @@ class MjxPhysics(Physics):
         picked = {name: stack[model_index] for name, stack in self._varied.items()}
         return self._model.replace(**picked)
 
+    def _check_sensors(self) -> None:
+        """MJX leaves forces and accelerations at 0 where nothing can be constrained."""
+        late = self._bare.sensor_needstage == mujoco.mjtStage.mjSTAGE_ACC
+        if self.engine == "mjx" and late.any() and not self._blank(1)._impl.efc_J.size:
+            sensor = self._bare.sensor(int(np.argmax(late))).name
+            raise PlaygroundError(
+                f"engine 'mjx' cannot compute the sensor '{sensor}' of a model without "
+                "contacts, limits or dry friction; engines 'native' and 'warp' can"
+            )
+
     def _stack_differences(self) -> dict[str, jax.Array]:
         """{name: [n_models, ...]} the numbers in which the population differs."""
         names = [field.name for field in dataclasses.fields(mjx.Model)]
@@ -139,10 +150,13 @@ class MjxPhysics(Physics):
         }
 
     def _read(self, data: mjx.Data, model_index: jax.Array) -> Data:
+        # As in MuJoCo itself, numbers beyond the largest one allowed are lost ones.
+        numbers = jnp.concatenate([data.qpos, data.qvel, data.ctrl])
+        fine = (jnp.abs(numbers) < mujoco.mjMAXVAL).all()
         return Data(
             time=data.time,
-            qpos=data.qpos,
-            qvel=data.qvel,
+            qpos=jnp.where(fine, data.qpos, jnp.nan),
+            qvel=jnp.where(fine, data.qvel, jnp.nan),
             sensordata=data.sensordata,
             warmstart=data.qacc_warmstart,
             model_index=model_index,

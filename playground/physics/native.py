@@ -7,6 +7,7 @@ of threads or on the batch size.
 
 import copy
 import dataclasses
+import math
 import os
 import threading
 from collections.abc import Sequence
@@ -124,19 +125,17 @@ class NativePhysics(Physics):
     def _sense(self, qpos, qvel, ctrl, model_index, needed):
         """Host side of `init`: sensors [..., nsensordata] of the robots asked for."""
         m, batch = self.model, np.shape(needed)
+        flat = partial(_flat, math.prod(batch))
         rows = np.reshape(needed, -1)
         sensordata = np.zeros((len(rows), m.nsensordata), np.float32)
         if rows.any():
+            time, warmstart = np.zeros(rows.sum()), np.zeros((rows.sum(), m.nv))
             _, sensed = self._roll(
-                _flat(model_index)[rows],
+                flat(model_index)[rows],
                 {},
-                self._state(
-                    np.zeros(rows.sum()),
-                    _flat(qpos, m.nq)[rows],
-                    _flat(qvel, m.nv)[rows],
-                ),
-                np.zeros((rows.sum(), m.nv)),
-                _flat(ctrl, 1, m.nu)[rows],
+                _state(time, flat(qpos, m.nq)[rows], flat(qvel, m.nv)[rows]),
+                warmstart,
+                flat(ctrl, 1, m.nu)[rows],
                 _CTRL,
             )
             sensordata[rows] = sensed[:, 0]
@@ -145,29 +144,31 @@ class NativePhysics(Physics):
     def _advance(self, pushed, names, time, qpos, qvel, warmstart, index, ctrl, *rest):
         """Host side of `step`: arrays with any leading batch shape, as float32."""
         m, batch = self.model, np.shape(time)
-        start = self._state(_flat(time), _flat(qpos, m.nq), _flat(qvel, m.nv))
-        control, spec = _flat(ctrl, 1, m.nu), _CTRL
+        flat = partial(_flat, math.prod(batch))
+        start = _state(flat(time), flat(qpos, m.nq), flat(qvel, m.nv))
+        control, spec = flat(ctrl, 1, m.nu), _CTRL
         control = np.broadcast_to(control, (len(start), self.substeps, m.nu))
         if pushed:
             wrench = np.zeros((len(start), self.substeps, m.nbody, 6))
-            wrench[:, :, self.push_body] = _flat(rest[0], self.substeps, 6)
+            wrench[:, :, self.push_body] = flat(rest[0], self.substeps, 6)
             rest, spec = rest[1:], _CTRL | _WRENCH
             # MuJoCo lays out user inputs in the order of the bits of its state enum.
             wrench = wrench.reshape(*wrench.shape[:2], -1)
             control = np.concatenate([control, wrench], axis=-1)
         values = {
-            name: _flat(value, *getattr(m, name).shape)
+            name: flat(value, *getattr(m, name).shape)
             for name, value in zip(names, rest, strict=True)
         }
         state, sensed = self._roll(
-            _flat(index), values, start, _flat(warmstart, m.nv), control, spec
+            flat(index), values, start, flat(warmstart, m.nv), control, spec
         )
         end = state[:, -1]
-        end[self._lost(start, _flat(ctrl, m.nu), end)] = np.nan
+        end[self._lost(start, flat(ctrl, m.nu), end)] = np.nan
         before = state[:, -2] if self.substeps > 1 else start
         qvel_end, qvel_before = end[:, 1 + m.nq :], before[:, 1 + m.nq :]
-        # The pool does not hand out the solver's accelerations; those of the last
-        # physics step, from its velocities, are a start as good as them.
+        # The pool does not hand out the solver's accelerations. Those of the last
+        # physics step, from its velocities, are as good a start: the result is no
+        # further from a converged solver's (tests/test_physics_parity.py).
         acceleration = (qvel_end - qvel_before) / m.opt.timestep
         outputs = (
             end[:, 0],
@@ -177,7 +178,7 @@ class NativePhysics(Physics):
             acceleration,
         )
         return tuple(
-            out.reshape(*batch, *out.shape[1:]).astype(np.float32) for out in outputs
+            out.reshape((*batch, *out.shape[1:])).astype(np.float32) for out in outputs
         )
 
     def _lost(self, start, ctrl, end) -> np.ndarray:
@@ -189,10 +190,6 @@ class NativePhysics(Physics):
         due = start[:, 0] + (self.substeps - 0.5) * self.model.opt.timestep
         numbers = np.abs(np.concatenate([end, ctrl], axis=1))
         return (end[:, 0] < due) | ~(numbers < mujoco.mjMAXVAL).all(axis=1)
-
-    def _state(self, time, qpos, qvel) -> np.ndarray:
-        """[n, nstate] MuJoCo's full physics state."""
-        return np.concatenate([np.reshape(time, (-1, 1)), qpos, qvel], axis=1)
 
     def _roll(self, index, values, state, warmstart, control, spec):
         with self._lock:
@@ -229,6 +226,11 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _flat(array, *shape: int) -> np.ndarray:
-    """[n, *shape] float64 copy of a batched array with any leading shape."""
-    return np.asarray(array, np.float64).reshape(-1, *shape)
+def _flat(count: int, array, *shape: int) -> np.ndarray:
+    """[count, *shape] float64 copy of a batched array with any leading shape."""
+    return np.asarray(array, np.float64).reshape(count, *shape)
+
+
+def _state(time, qpos, qvel) -> np.ndarray:
+    """[n, nstate] MuJoCo's full physics state."""
+    return np.concatenate([time[:, None], qpos, qvel], axis=1)

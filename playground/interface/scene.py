@@ -1,0 +1,86 @@
+"""What views show: a frame, the text beside it, the model it is drawn with."""
+
+import dataclasses
+
+import mujoco
+import numpy as np
+
+# Where a camera that follows stands, from the body it follows: m, deg, deg.
+_DISTANCE, _ELEVATION, _AZIMUTH = 1.2, -15.0, 140.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Frame:
+    """What a view shows.
+
+    Attributes:
+      time: s since the start.
+      qpos: [nq] the robot.
+      command: [7] in force.
+      velocity: [3] vx, vy (m/s) and yaw rate (rad/s) in the heading frame, smoothed.
+      falls: so far.
+      realtime: simulated over real time, lately; NaN where the loop keeps no pace.
+    """
+
+    time: float
+    qpos: np.ndarray
+    command: np.ndarray
+    velocity: np.ndarray
+    falls: int
+    realtime: float
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Returns (label, value) pairs that say what it shows, in ASCII."""
+        rows = [
+            ("time", f"{self.time:.1f} s"),
+            ("asked", velocity_text(self.command)),
+            ("reached", velocity_text(self.velocity)),
+        ]
+        if self.falls:
+            rows.append(("falls", str(self.falls)))
+        if np.isfinite(self.realtime):
+            rows.append(("pace", f"{self.realtime:.2f} x real time"))
+        return rows
+
+
+class Stage:
+    """The model with its visual shapes, placed as a frame says.
+
+    Attributes:
+      model: The model.
+      data: Its placement.
+    """
+
+    def __init__(self, model: mujoco.MjModel):
+        """Takes the model with the visual shapes."""
+        self.model, self.data = model, mujoco.MjData(model)
+
+    def place(self, frame: Frame) -> None:
+        """Puts the robot where the frame has it."""
+        self.data.qpos[:] = frame.qpos
+        mujoco.mj_forward(self.model, self.data)
+
+
+def follow(camera: mujoco.MjvCamera, body: int) -> None:
+    """Makes a free camera follow a body; the user may still turn it."""
+    camera.type = mujoco.mjtCamera.mjCAMERA_TRACKING
+    camera.trackbodyid = body
+    camera.distance, camera.elevation = _DISTANCE, _ELEVATION
+    camera.azimuth = _AZIMUTH
+
+
+def follow_model(camera: mujoco.MjvCamera, model: mujoco.MjModel) -> None:
+    """Uses the model's own camera `track`, or follows whatever floats freely."""
+    track = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, "track")
+    if track >= 0:
+        camera.type, camera.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED, track
+        return
+    # A robot with no free joint is followed by the body that its first joint moves.
+    free = model.jnt_type == mujoco.mjtJoint.mjJNT_FREE
+    follow(camera, int(model.jnt_bodyid[np.argmax(free)]))
+
+
+def velocity_text(velocity: np.ndarray) -> str:
+    """Returns vx, vy (m/s) and yaw rate (rad/s) as text."""
+    vx, vy, yaw_rate = velocity[:3]
+    return f"{vx:+.2f} {vy:+.2f} m/s  {yaw_rate:+.2f} rad/s"
