@@ -1,7 +1,9 @@
 """What tests share: one noisy joystick task on the native engine, compiled once."""
 
 import copy
+import csv
 import dataclasses
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from playground.learning.config import (
     TrainConfig,
     WarmStartConfig,
 )
+from playground.learning.ppo import TrainingState
 from playground.learning.run_folder import RunFolder
 from playground.learning.train import Trainer
 from playground.tasks.brax_env import TrainingEnv
@@ -31,6 +34,8 @@ from playground.tasks.locomotion import Locomotion
 from playground.tasks.registry import TASKS
 
 ROBOTS = 16
+STEPS = 1600  # of `small_training`: ten iterations, an evaluation at every third
+ROWS = [160 * i for i in range(1, 11)]
 
 
 def small_task(**changes) -> LocomotionConfig:
@@ -51,8 +56,8 @@ def small_task(**changes) -> LocomotionConfig:
 def small_training(**changes) -> TrainConfig:
     """A training of 160 steps an iteration whose networks are next to nothing."""
     values = {
-        "total_steps": 1600,
-        "env": small_task(episode_s=1.0),
+        "total_steps": STEPS,
+        "env": small_task(),
         "ppo": PPOConfig(num_envs=32, unroll_length=5, num_epochs=2),
         "network": NetworkConfig(policy_layers=(32,), value_layers=(32,)),
         "warm_start": WarmStartConfig(steps=40, updates=500, batch_size=256),
@@ -119,7 +124,10 @@ def move_to(trainer: Trainer, folder: Path, **changes) -> Trainer:
 @pytest.fixture(scope="session")
 def trainer(tmp_path_factory) -> Trainer:
     """The trainer of `small_training`, to be moved to a folder of one's own."""
-    return Trainer(small_training(), RunFolder(tmp_path_factory.mktemp("none")))
+    trainer = Trainer(small_training(), RunFolder(tmp_path_factory.mktemp("none")))
+    # The evaluator is made when it is first needed, and then shared.
+    trainer.evaluate(trainer.ppo.init(jax.random.key(0)))
+    return trainer
 
 
 @pytest.fixture(scope="session")
@@ -127,3 +135,38 @@ def training_env(batch):
     """`TrainingEnv` of the same task with reset and step compiled."""
     env = TrainingEnv(batch.task)
     return Batch(batch.task, jax.jit(env.reset), jax.jit(env.step))
+
+
+def digest(state) -> str:
+    """SHA-256 of all parts of a training state."""
+    parts, found = leaves(state), hashlib.sha256()
+    fields = {name.split(".")[1].split("[")[0] for name in parts}
+    assert fields == {f.name for f in dataclasses.fields(TrainingState)}
+    for name, value in parts.items():
+        found.update(f"{name} {value.dtype} {value.shape}".encode() + value.tobytes())
+    return found.hexdigest()
+
+
+def saved_digest(trainer: Trainer) -> str:
+    """That of the last checkpoint of a run."""
+    return digest(trainer.checkpoints.restore("last", trainer.ppo, robots=True))
+
+
+def logged_steps(run: RunFolder) -> list[int]:
+    with run.metrics.open(newline="") as file:
+        return [int(row["env_steps"]) for row in csv.DictReader(file)]
+
+
+def finish(trainer, folder: Path, steps: int = STEPS) -> Trainer:
+    """Goes on with the run in a folder until the end."""
+    run = move_to(trainer, folder, total_steps=steps)
+    result = run.train()
+    assert (result.env_steps, result.signal) == (steps, None)
+    return run
+
+
+@pytest.fixture(scope="session")
+def straight(trainer, tmp_path_factory) -> tuple[Trainer, str]:
+    """A run that ran through, and its digest."""
+    run = finish(trainer, tmp_path_factory.mktemp("straight"))
+    return run, saved_digest(run)

@@ -30,7 +30,9 @@ N_OBS, N_ACT = 101, 14
 CLIP = 10.0
 RANGES = ((-0.15, 0.15), (-0.2, 0.2), (-1.0, 1.0), *[(-0.5, 0.5)] * 4)
 PUBLISHED = published_open_duck(
-    [f"joint_{i}" for i in range(N_ACT)], np.linspace(-0.8, 1.4, N_ACT), RANGES
+    [f"joint_{i}" for i in range(N_ACT)],
+    np.linspace(-0.8, 1.4, N_ACT),
+    [(f"command_{i}", "m/s", ends) for i, ends in enumerate(RANGES)],
 )
 TINY = dataclasses.replace(
     PUBLISHED,

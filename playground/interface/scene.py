@@ -52,8 +52,10 @@ class Stage:
     """
 
     def __init__(self, model: mujoco.MjModel):
-        """Takes the model with the visual shapes."""
+        """Takes the model with the visual shapes, posed as in its first keyframe."""
         self.model, self.data = model, mujoco.MjData(model)
+        if model.nkey:
+            mujoco.mj_resetDataKeyframe(model, self.data, 0)
 
     def place(self, frame: Frame) -> None:
         """Puts the robot where the frame has it."""

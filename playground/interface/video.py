@@ -1,10 +1,12 @@
 """Films a robot off-screen: MP4 or GIF, with command and speed written into it."""
 
 import os
+import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import imageio.v2 as imageio
+import imageio_ffmpeg
 import mujoco
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -53,7 +55,7 @@ class Video:
         self._path, self._count = path, 0
         path.parent.mkdir(parents=True, exist_ok=True)
         self._part = path.with_name(f".part-{os.getpid()}-{path.name}")
-        self._writer = _open(self._part, self._every * period)
+        self._writer = _open(self._part, self._every * period, size)
 
     def show(self, frame: Frame) -> None:
         """Adds a frame."""
@@ -85,7 +87,7 @@ class Video:
             (value_left, top), values, self._font, spacing=spacing
         )
         # Digits differ in width: the panel is wide enough for any, so that it rests.
-        right = max(right, value_left + 15 * unit)
+        right = max(right, value_left + 14 * unit)
         edges = (unit, unit, right + unit, bottom + unit)
         draw.rounded_rectangle(edges, radius=unit // 2, fill=_PANEL)
         draw.text((left, top), labels, _LABEL, self._font, spacing=spacing)
@@ -104,9 +106,44 @@ def check_path(path: Path) -> None:
         raise PlaygroundError(f"'{path}' exists; give another name")
 
 
-def _open(path: Path, period: float) -> Any:
+class _Writer(Protocol):
+    def append_data(self, picture: np.ndarray) -> None: ...
+    def close(self) -> None: ...
+
+
+class _Mp4:
+    """Feeds pictures [height, width, 3] to ffmpeg.
+
+    imageio's writer would fork after JAX has started threads, of which Python warns.
+    """
+
+    def __init__(self, path: Path, rate: float, size: tuple[int, int]):
+        command = [imageio_ffmpeg.get_ffmpeg_exe(), "-y", "-loglevel", "error"]
+        command += ["-f", "rawvideo", "-pixel_format", "rgb24"]
+        command += ["-video_size", f"{size[0]}x{size[1]}", "-framerate", f"{rate:g}"]
+        # Readable by every player, and index first: it starts before it is all there.
+        command += ["-i", "-", "-codec:v", "libx264", "-pix_fmt", "yuv420p"]
+        command += ["-crf", "20", "-movflags", "+faststart", str(path)]
+        # In a session of its own, Ctrl-C does not reach it before the last frame does.
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, start_new_session=True
+        )
+
+    def append_data(self, picture: np.ndarray) -> None:
+        assert self._process.stdin
+        try:
+            self._process.stdin.write(picture.tobytes())
+        except BrokenPipeError:
+            raise PlaygroundError("ffmpeg stopped; see what it says above") from None
+
+    def close(self) -> None:
+        self._process.communicate()
+        if self._process.returncode:
+            raise PlaygroundError("ffmpeg failed; see what it says above")
+
+
+def _open(path: Path, period: float, size: tuple[int, int]) -> _Writer:
     """Returns a writer of frames that are `period` (s) apart."""
     if path.suffix == ".gif":
         return imageio.get_writer(path, duration=1000 * period, loop=0)
-    # A generous quality: ducks on a chequered floor are hard to compress.
-    return imageio.get_writer(path, fps=1 / period, quality=8, macro_block_size=2)
+    return _Mp4(path, 1 / period, size)

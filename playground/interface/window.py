@@ -14,6 +14,7 @@ from playground.interface.scene import Frame, Stage, follow
 
 _HINT = "use --headless, or --video out.mp4 to watch later"
 _PATIENCE = 1.0  # s that the window gets to close
+_TEXT_PERIOD = 0.1  # s
 _PROBE = """
 import sys, glfw
 glfw.init()
@@ -45,9 +46,13 @@ class Window:
         except RuntimeError as error:
             hint = "start it with mjpython" if sys.platform == "darwin" else str(error)
             raise PlaygroundError(f"the viewer cannot open: {hint}") from error
-        self._threads = set(threading.enumerate()) - others
+        self._text = ("getting ready", "")
+        self._closing = threading.Event()
+        self._writer = threading.Thread(target=self._write, daemon=True)
+        self._threads = {*threading.enumerate()} - others | {self._writer}
         with self._viewer.lock():
             follow(self._viewer.cam, base_body)
+        self._writer.start()
 
     @property
     def closed(self) -> bool:
@@ -58,19 +63,27 @@ class Window:
         """Shows a frame."""
         with self._viewer.lock():
             self._stage.place(frame)
-        labels, values = (
-            "\n".join(column) for column in zip(*frame.rows(), strict=True)
-        )
-        place = (mujoco.mjtFontScale.mjFONTSCALE_150, mujoco.mjtGridPos.mjGRID_TOPLEFT)
-        self._viewer.set_texts((*place, labels, values))
         self._viewer.sync()
+        labels, values = zip(*frame.rows(), strict=True)
+        self._text = "\n".join(labels), "\n".join(values)
 
     def close(self) -> None:
         """Closes the window."""
+        self._closing.set()
         self._viewer.close()
         # A process that ends while a thread still draws can end in a crash.
         for thread in self._threads:
             thread.join(_PATIENCE)
+
+    def _write(self) -> None:
+        """Keeps the text up to date, in a thread of its own.
+
+        MuJoCo takes text only when it next draws, and makes the caller wait for that,
+        which without a GPU is longer than a control step.
+        """
+        place = (mujoco.mjtFontScale.mjFONTSCALE_150, mujoco.mjtGridPos.mjGRID_TOPLEFT)
+        while not self._closing.wait(_TEXT_PERIOD) and not self.closed:
+            self._viewer.set_texts((*place, *self._text))
 
 
 def check_screen() -> None:

@@ -46,7 +46,9 @@ class PPOConfig:
     """Passes over the data of an update."""
     learning_rate: float = 2e-4
     """Step size of Adam."""
-    discount: float = 0.97
+    policy_warmup: int = 30
+    """Iterations in which the policy's step size grows from 0; the critic goes ahead."""
+    discount: float = 0.98
     """Discount of the reward per control step."""
     gae_lambda: float = 0.95
     """Lambda of the generalised advantage estimate."""
@@ -65,6 +67,8 @@ class PPOConfig:
         for name in ("num_envs", "unroll_length", "num_minibatches", "num_epochs"):
             if getattr(self, name) < 1:
                 raise PlaygroundError(f"ppo {name} must be 1 or more")
+        if self.policy_warmup < 0:
+            raise PlaygroundError("ppo policy_warmup must be 0 or more")
         for name in ("learning_rate", "clip", "reward_scale", "max_grad_norm"):
             if getattr(self, name) <= 0:
                 raise PlaygroundError(f"ppo {name} must be above 0")
@@ -104,7 +108,7 @@ class WarmStartConfig:
     """Standard deviation of the noise on the teacher's actions."""
     exploration_std: float = 0.2
     """Standard deviation of the actions with which PPO then begins."""
-    updates: int = 1000
+    updates: int = 2000
     """Gradient steps of the fit."""
     batch_size: int = 1024
     """Observations in each of them."""

@@ -95,10 +95,7 @@ class PPO:
         self._local_envs = config.num_envs // mesh.size
         self.networks = make_networks(network, env.observation_size, env.action_size)
         self._make_policy = ppo_networks.make_inference_fn(self.networks)
-        self._optimizer = optax.chain(
-            optax.clip_by_global_norm(config.max_grad_norm),
-            optax.adam(config.learning_rate),
-        )
+        self._optimizer = _optimizer(config)
         loss = functools.partial(
             losses.compute_ppo_loss,
             ppo_network=self.networks,
@@ -245,6 +242,19 @@ class PPO:
             step, (learner.params, learner.optimizer), (minibatches, keys)
         )
         return _Learner(params, optimizer, key), metrics
+
+
+def _optimizer(config: PPOConfig) -> optax.GradientTransformation:
+    """Adam; the policy waits for a critic that can tell good from bad."""
+    updates = config.policy_warmup * config.num_epochs * config.num_minibatches
+    rate = config.learning_rate
+    grown = optax.linear_schedule(0.0, rate, updates) if updates else rate
+    adams = {"policy": optax.adam(grown), "value": optax.adam(rate)}
+    labels = losses.PPONetworkParams(policy="policy", value="value")
+    return optax.chain(
+        optax.clip_by_global_norm(config.max_grad_norm),
+        optax.multi_transform(adams, labels),
+    )
 
 
 def _own(key: jax.Array) -> jax.Array:

@@ -77,7 +77,7 @@ def fit(
     n_act = actions.shape[-1]
     rows = obs[POLICY_OBS].reshape(-1, obs[POLICY_OBS].shape[-1])
     targets = jnp.clip(actions.reshape(-1, n_act), -_LARGEST_ACTION, _LARGEST_ACTION)
-    optimizer = optax.adam(1e-3)
+    optimizer = optax.adam(optax.cosine_decay_schedule(2e-3, config.updates))
     # Brax's standard deviation is softplus(x) + 0.001.
     scale = jnp.log(jnp.expm1(config.exploration_std - 0.001))
 

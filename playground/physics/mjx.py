@@ -66,7 +66,8 @@ class MjxPhysics(Physics):
     def init(self, qpos, qvel, ctrl, model_index=0, needed=True) -> Data:
         """See `Physics.init`."""
         del needed  # in a batch all robots are computed together
-        return self._init_of(qpos, qvel, ctrl, jnp.asarray(model_index, jnp.int32))
+        state = (jnp.asarray(x, jnp.float32) for x in (qpos, qvel, ctrl))
+        return self._init_of(*state, jnp.asarray(model_index, jnp.int32))
 
     def step(
         self,

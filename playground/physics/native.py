@@ -69,6 +69,7 @@ class NativePhysics(Physics):
 
     def init(self, qpos, qvel, ctrl, model_index=0, needed=True) -> Data:
         """See `Physics.init`."""
+        qpos, qvel = (jnp.asarray(x, jnp.float32) for x in (qpos, qvel))
         model_index = jnp.asarray(model_index, jnp.int32)
         sensordata = jax.pure_callback(
             self._sense,

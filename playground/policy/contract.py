@@ -149,14 +149,16 @@ class Contract:
 
 
 def published_open_duck(
-    joints: Sequence[str], home_pose: Sequence[float], ranges: Sequence[Sequence[float]]
+    joints: Sequence[str],
+    home_pose: Sequence[float],
+    commands: Sequence[tuple[str, str, tuple[float, float]]],
 ) -> Contract:
     """Returns the layout of the published Open Duck Mini V2 policies (101 -> 14).
 
     Args:
       joints: The robot's actuated joints.
       home_pose: rad, the pose of action 0.
-      ranges: [7, 2] command ranges.
+      commands: Name, unit and range of each of the 7 numbers of a command.
     """
     n = len(joints)
     layout = [
@@ -188,17 +190,9 @@ def published_open_duck(
             Channel(name, width, unit, scale, (0.0,) * width)
             for name, width, unit, scale in layout
         ),
-        command_names=(
-            "vx",
-            "vy",
-            "yaw_rate",
-            "neck_pitch",
-            "head_pitch",
-            "head_yaw",
-            "head_roll",
-        ),
-        command_units=("m/s", "m/s", "rad/s", "rad", "rad", "rad", "rad"),
-        command_ranges=tuple((float(low), float(high)) for low, high in ranges),
+        command_names=tuple(name for name, _, _ in commands),
+        command_units=tuple(unit for _, unit, _ in commands),
+        command_ranges=tuple(ends for _, _, ends in commands),
         servo="sts3215",
         versions={},
         config_hash="",

@@ -20,4 +20,8 @@ def draw_command(key: jax.Array, config: CommandConfig) -> jax.Array:
         [jnp.where(single, axis, jnp.ones(3)), jnp.broadcast_to(moves, 4)]
     )
     zero = jax.random.bernoulli(keys[4], config.zero_fraction)
-    return jnp.where(zero, 0.0, command * mask)
+    command = command * mask
+    # What is nearly zero is zero: a robot cannot both stand and creep.
+    small = (jnp.abs(command[:3]) < jnp.array(config.deadband)).all()
+    command = command.at[:3].multiply(1.0 - small)
+    return jnp.where(zero, 0.0, command)

@@ -50,6 +50,8 @@ class CommandConfig:
     """Share of the drawn commands that are all zero."""
     single_axis_fraction: float = 0.3
     """Share of the drawn commands that move along one axis alone."""
+    deadband: tuple[float, float, float] = (0.03, 0.03, 0.15)
+    """Drawn vx, vy (m/s) and yaw rate (rad/s) all smaller than these become zero."""
     head_fraction: float = 0.5
     """Share of the drawn commands that move the head."""
     resample_s: float = 5.0

@@ -54,9 +54,9 @@ def published_contract() -> Contract:
     """Returns the contract assumed for an Open Duck policy without metadata."""
     config = TASKS["open_duck_joystick"].config
     robot = load_robot(config.robot, config.scene)
-    return published_open_duck(
-        robot.joints, robot.home_pose.tolist(), config.command.ranges.tolist()
-    )
+    ranges = [(low, high) for low, high in config.command.ranges.tolist()]
+    commands = list(zip(COMMAND_NAMES, COMMAND_UNITS, ranges, strict=True))
+    return published_open_duck(robot.joints, robot.home_pose.tolist(), commands)
 
 
 def play_config(

@@ -33,7 +33,6 @@ from playground.tasks.state import (
     State,
     heading_velocity,
     track_feet,
-    track_motion,
 )
 
 Observation = dict[str, jax.Array]
@@ -144,7 +143,7 @@ class Locomotion:
             actions=actions,
             imu=state.imu.push(_imu(sensed)),
             kick=self._next_kick(state, kick_key),
-            motion=track_motion(state.motion, sensed, 2.0 / c.gait.phase_steps),
+            motion=state.motion.push(heading_velocity(sensed)),
             feet=track_feet(state.feet, sensed, feet_names, c.control_period),
         )
         fallen = sensed["upvector"][2] < c.fall_cosine
@@ -203,7 +202,7 @@ class Locomotion:
                 _imu(sensed), draw_delay(keys[5], delays.imu), delays.imu
             ),
             kick=draw_kick(keys[6], 0.0, self._mass, c.kicks),
-            motion=Motion(heading_velocity(sensed), jnp.zeros(3)),
+            motion=Motion.start(heading_velocity(sensed), c.gait.phase_steps),
             feet=Feet(
                 contact=sensed.each(feet_names, "contact")[:, 0] > 0,
                 air_time=jnp.zeros(len(feet_names)),

@@ -63,13 +63,13 @@ def alive(moment: Moment) -> jax.Array:
 
 
 def track_velocity(moment: Moment) -> jax.Array:
-    """Centre-of-mass velocity near the commanded one; 0.37 at 0.08 m/s off."""
-    return bell(moment.motion.smooth[:2] - moment.command[:2], 0.08)
+    """Centre-of-mass velocity near the commanded one; 0.37 at 0.05 m/s off."""
+    return bell(moment.motion.smooth[:2] - moment.command[:2], 0.05)
 
 
 def track_yaw_rate(moment: Moment) -> jax.Array:
-    """Yaw rate near the commanded one; 0.37 at 0.4 rad/s off."""
-    return bell(moment.motion.smooth[2:] - moment.command[2:3], 0.4)
+    """Yaw rate near the commanded one; 0.37 at 0.25 rad/s off."""
+    return bell(moment.motion.smooth[2:] - moment.command[2:3], 0.25)
 
 
 def track_velocity_linear(moment: Moment) -> jax.Array:

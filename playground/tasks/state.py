@@ -18,12 +18,30 @@ class Motion:
     The heading frame is the world frame turned about z to where the trunk faces.
 
     Attributes:
-      velocity: [3] vx, vy (m/s, of the centre of mass) and yaw rate (rad/s), now.
-      smooth: [3] the same, low-passed over about half a gait period.
+      recent: [steps of a gait period, 3] vx, vy (m/s, of the centre of mass) and yaw
+        rate (rad/s), newest first.
     """
 
-    velocity: jax.Array
-    smooth: jax.Array
+    recent: jax.Array
+
+    @classmethod
+    def start(cls, velocity: jax.Array, steps: int) -> "Motion":
+        """Returns the motion of a robot that has had one velocity, [3], for ever."""
+        return cls(jnp.tile(velocity, (steps, 1)))
+
+    def push(self, velocity: jax.Array) -> "Motion":
+        """Returns the motion one control step later."""
+        return Motion(jnp.concatenate([velocity[None], self.recent[:-1]]))
+
+    @property
+    def velocity(self) -> jax.Array:
+        """[3] now."""
+        return self.recent[0]
+
+    @property
+    def smooth(self) -> jax.Array:
+        """[3] mean over a gait period, in which the swaying of a walk cancels out."""
+        return self.recent.mean(axis=0)
 
 
 @flax.struct.dataclass
@@ -110,12 +128,6 @@ def heading_velocity(sensed: Sensed) -> jax.Array:
     return jnp.array(
         [cos * vx + sin * vy, cos * vy - sin * vx, sensed["global_angvel"][2]]
     )
-
-
-def track_motion(motion: Motion, sensed: Sensed, blend: float) -> Motion:
-    """Returns the motion one control step later; `blend` is the low-pass gain 0..1."""
-    velocity = heading_velocity(sensed)
-    return Motion(velocity, motion.smooth + blend * (velocity - motion.smooth))
 
 
 def track_feet(feet: Feet, sensed: Sensed, names: tuple[str, ...], dt: float) -> Feet:
