@@ -252,12 +252,12 @@ def test_eager_and_compiled_agree(batch):
 def test_the_teacher_plays_the_gait_where_motion_is_asked_and_holds_the_head(batch):
     task, teach = batch.task, jax.jit(jax.vmap(batch.task.teacher))
     shape = GaitShape.of(task.config.gait)
-    gait = jax.vmap(task.gait.target_offsets, in_axes=(None, 0, None))
+    gait = jax.vmap(task.guide.gait.target_offsets, in_axes=(None, 0, None))
     for command in (ASKED, (0.0, 0.0, 0.0, *ASKED[3:])):
         state, _ = batch.start(0, command)
         offsets = dict(zip(task.robot.joints, 0.25 * teach(state).T, strict=True))
         for name, angle in zip(COMMAND_NAMES[3:], command[3:], strict=True):
             np.testing.assert_allclose(offsets[name], angle, atol=1e-6)
-        legs = np.stack([offsets[task.robot.joints[i]] for i in task.gait.joints], 1)
+        legs = np.stack([offsets[task.robot.joints[i]] for i in task.guide.joints], 1)
         wanted = gait(shape, state.phase, jnp.asarray(command)) * any(command[:3])
         np.testing.assert_allclose(legs, wanted, atol=1e-5)

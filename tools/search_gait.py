@@ -54,8 +54,8 @@ def make_score(task: Locomotion):
     commands = jnp.asarray(COMMANDS, jnp.float32)
 
     def teach(x, state):
-        legs = task.gait.target_offsets(shape_of(x), state.phase, state.command)
-        action = jnp.zeros(task.action_size).at[task.gait.joints].set(legs)
+        legs = task.guide.gait.target_offsets(shape_of(x), state.phase, state.command)
+        action = jnp.zeros(task.action_size).at[task.guide.joints].set(legs)
         return jnp.clip(action / task.config.action_scale, -1.0, 1.0)
 
     def score(xs, key):

@@ -47,7 +47,7 @@ class PPOConfig:
     learning_rate: float = 2e-4
     """Step size of Adam."""
     policy_warmup: int = 30
-    """Iterations in which the policy's step size grows from 0; the critic goes ahead."""
+    """Iterations in which the policy step size grows from 0; the critic goes ahead."""
     discount: float = 0.98
     """Discount of the reward per control step."""
     gae_lambda: float = 0.95

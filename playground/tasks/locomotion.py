@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 
-from playground.controllers.reference_gait import GaitShape, solve_reference_gait
 from playground.physics.base import Data, Physics
 from playground.physics.engines import make_physics
 from playground.physics.settings import substeps_of
@@ -22,6 +21,7 @@ from playground.tasks.actions import ActionMemory, act
 from playground.tasks.commands import draw_command
 from playground.tasks.config import COMMAND_NAMES, LocomotionConfig
 from playground.tasks.delay import DelayLine, draw_delay
+from playground.tasks.gait_guide import GaitGuide, moving
 from playground.tasks.kicks import Kick, draw_kick, kick_wrench
 from playground.tasks.policy_observation import Subject, policy_table, privileged_table
 from playground.tasks.randomization import randomized_models
@@ -39,8 +39,6 @@ Observation = dict[str, jax.Array]
 
 # A robot whose fastest joint or base speed (rad/s, m/s) passes this has diverged.
 _FASTEST = 1e3
-# A command whose velocities (m/s, rad/s) are smaller than this asks to stand still.
-_STILL = 1e-3
 
 
 class Locomotion:
@@ -51,7 +49,7 @@ class Locomotion:
       config: All that can be set.
       robot: The robot in its scene.
       physics: Engine and population.
-      gait: Reference gait.
+      guide: Reference gait.
       observation: The table of the policy's observation.
       home_sole: m, height of the feet's sites where the soles lie flat.
     """
@@ -74,13 +72,9 @@ class Locomotion:
             substeps=substeps_of(config.control_period, config.sim_dt),
             push_body=self.robot.spec.base,
         )
-        self.gait = solve_reference_gait(
-            self.robot, config.gait.phase_steps, config.control_period
-        )
-        self._gait_shape = GaitShape.of(config.gait)
+        self.guide = GaitGuide(self.robot, config)
         self.observation = policy_table(self.robot, config)
         self.privileged = privileged_table(self.robot)
-        self._head = self.robot.joint_rows(*COMMAND_NAMES[3:])
         self._home = jnp.asarray(self.robot.home_pose, jnp.float32)
         self._mass = float(self.robot.model.body_mass.sum())
         self.home_sole, self._home_rise = self._home_heights()
@@ -170,9 +164,7 @@ class Locomotion:
 
     def teacher(self, state: State) -> jax.Array:
         """Returns [nu] the action that plays the reference gait and holds the head."""
-        legs = self._gait_targets(state.phase, state.command)
-        offsets = jnp.zeros(self.action_size).at[self.gait.joints].set(legs)
-        return offsets.at[self._head].set(state.command[3:]) / self.config.action_scale
+        return self.guide.action(state.phase, state.command)
 
     def _start(self, key, held, needed) -> tuple[State, Observation]:
         c, feet_names = self.config, self.robot.spec.feet
@@ -270,35 +262,23 @@ class Locomotion:
 
     def _moment(self, state: State, sensed: Sensed, terminated: jax.Array) -> Moment:
         feet = self.robot.spec.feet
-        moving = self._moving(state.command)
         soles = sensed.each(feet, "pos")[:, 2]
         return Moment(
             sensed=sensed,
             command=state.command,
-            moving=moving,
+            moving=moving(state.command),
             motion=state.motion,
             feet=state.feet,
             actions=state.actions,
             home=self._home,
-            head=self._head,
-            legs=self.gait.joints,
+            head=self.guide.head,
+            legs=self.guide.joints,
             # The targets answer to the clock and the command of one step before.
-            leg_reference=self._gait_targets(state.phase - 1, state.command),
+            leg_reference=self.guide.leg_targets(state.phase - 1, state.command),
             sole_velocity=sensed.each(feet, "linvel"),
             base_rise=sensed["position"][2] - soles.min() - self._home_rise,
             terminated=terminated,
         )
-
-    def _gait_targets(self, phase: jax.Array, command: jax.Array) -> jax.Array:
-        """[n_leg] rad, the reference gait's targets from home; 0 at a zero command."""
-        targets = self.gait.target_offsets(self._gait_shape, phase, command)
-        # No action asks for more; the gait's shape was found with this limit too.
-        within = jnp.clip(targets, -self.config.action_scale, self.config.action_scale)
-        return within * self._moving(command)
-
-    def _moving(self, command: jax.Array) -> jax.Array:
-        """1.0 where a command asks for motion, else 0.0."""
-        return (jnp.abs(command[:3]).max() > _STILL).astype(jnp.float32)
 
     def _home_heights(self) -> tuple[float, float]:
         """Height (m) of a foot's site over its level sole, and of the base over it."""
