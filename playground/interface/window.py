@@ -1,5 +1,6 @@
 """MuJoCo's own viewer window, with a camera that follows."""
 
+import atexit
 import os
 import subprocess
 import sys
@@ -53,6 +54,8 @@ class Window:
         with self._viewer.lock():
             follow(self._viewer.cam, base_body)
         self._writer.start()
+        # A process that ends while a thread still draws can end in a crash.
+        atexit.register(self.close)
 
     @property
     def closed(self) -> bool:
@@ -69,9 +72,9 @@ class Window:
 
     def close(self) -> None:
         """Closes the window."""
+        atexit.unregister(self.close)
         self._closing.set()
         self._viewer.close()
-        # A process that ends while a thread still draws can end in a crash.
         for thread in self._threads:
             thread.join(_PATIENCE)
 

@@ -5,6 +5,7 @@ whose path is given in place of a preset's name.
 """
 
 import dataclasses
+import math
 from pathlib import Path
 
 import mujoco
@@ -98,29 +99,35 @@ def _read_yaml(path: Path) -> dict:
     try:
         values = yaml.safe_load(path.read_text())
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise PlaygroundError(f"servo file '{path}' is not YAML: {error}") from error
+        message = " ".join(str(error).split())
+        raise PlaygroundError(f"servo file '{path}' is not YAML: {message}") from error
     if not isinstance(values, dict):
         raise PlaygroundError(f"servo file '{path}' holds no table of numbers")
     return values
 
 
-def _servo(name: str, values: dict) -> Servo:
-    fields = {field.name: field.type for field in dataclasses.fields(Servo)}
+def _servo(name: str, values: object) -> Servo:
+    if not isinstance(values, dict):
+        raise PlaygroundError(f"servo '{name}' is no table of numbers")
+    kinds = {field.name: field.type for field in dataclasses.fields(Servo)}
     for key in values:
-        if key not in fields:
-            raise unknown(f"key of servo '{name}'", str(key), fields)
-    for key, kind in fields.items():
+        if key not in kinds:
+            raise unknown(f"key of servo '{name}'", str(key), kinds)
+    for key, kind in kinds.items():
         if key not in values:
             raise PlaygroundError(f"servo '{name}' lacks the key '{key}'")
-        if kind is float and not (_is_number(values[key]) and values[key] >= 0):
+        fits, wanted = _is_size(values[key]), "a number of 0 or more"
+        if kind is str:
+            fits, wanted = isinstance(values[key], str), "a text"
+        if not fits:
             raise PlaygroundError(
-                f"servo '{name}': {key} must be a number of 0 or more, "
-                f"got {values[key]!r}"
+                f"servo '{name}': {key} must be {wanted}, got {values[key]!r}"
             )
-    return Servo(**values)
+    numbers = {key: float(values[key]) for key in kinds if kinds[key] is float}
+    return Servo(**(values | numbers))
 
 
-def _is_number(value: object) -> bool:
+def _is_size(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return bool(np.isfinite(value))
+    return math.isfinite(value) and value >= 0

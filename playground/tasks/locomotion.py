@@ -162,9 +162,9 @@ class Locomotion:
         """Returns the exact observation of a state, e.g. after a change of command."""
         return self._observe(state, self.robot.sense(state.data), None)
 
-    def teacher(self, state: State) -> jax.Array:
-        """Returns [nu] the action that plays the reference gait and holds the head."""
-        return self.guide.action(state.phase, state.command)
+    def teacher(self, state: State, command: jax.Array) -> jax.Array:
+        """Returns [nu] the action that plays the reference gait under a command [7]."""
+        return self.guide.action(state.phase, command)
 
     def _start(self, key, held, needed) -> tuple[State, Observation]:
         c, feet_names = self.config, self.robot.spec.feet
