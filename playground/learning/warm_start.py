@@ -22,12 +22,18 @@ from playground.learning.networks import POLICY_OBS
 
 # Teachers' actions are fitted within the squash's well-conditioned range.
 _LARGEST_ACTION = 0.95
+# Control steps that a robot is led by its own, then by its neighbour's command.
+_ASTRAY = 25
 
 
 def lead(
     env: Any, state: Any, key: jax.Array, config: WarmStartConfig
 ) -> tuple[Any, dict[str, jax.Array], jax.Array]:
     """Lets the teacher lead a batch of robots.
+
+    By turns a robot does what its neighbour's command would have it do. Else what it
+    did last would tell what to do next, and the policy would learn to go on with
+    whatever it is doing, deaf to commands.
 
     Args:
       env: Training environment.
@@ -41,14 +47,18 @@ def lead(
     """
     teach = jax.vmap(env.task.teacher)
 
-    def step(state, key):
-        action = teach(state.pipeline_state)
-        noise = config.action_noise * jax.random.normal(key, action.shape)
-        return env.step(state, action + noise), (state.obs, action)
+    def step(state, key_and_time):
+        key, time = key_and_time
+        robots = state.pipeline_state
+        right = teach(robots, robots.command)
+        wrong = teach(robots, jnp.roll(robots.command, 1, axis=0))
+        astray = (jnp.arange(len(right)) + time // _ASTRAY) % 2
+        taken = jnp.where(astray[:, None], wrong, right)
+        taken += config.action_noise * jax.random.normal(key, taken.shape)
+        return env.step(state, taken), (state.obs, right)
 
-    state, (obs, actions) = jax.lax.scan(
-        step, state, jax.random.split(key, config.steps)
-    )
+    moments = jax.random.split(key, config.steps), jnp.arange(config.steps)
+    state, (obs, actions) = jax.lax.scan(step, state, moments)
     return state, obs, actions
 
 
