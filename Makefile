@@ -15,7 +15,7 @@ demo: $(READY)
 	  --seeds 1 --seconds 10 --no-randomize || test $$? -eq 1
 	$(BIN)/playground infer $(DEMO)/policy.onnx --headless --seconds 10 \
 	  --command 0.1 0 0
-	$(BIN)/playground infer $(DEMO)/policy.onnx --seconds 8 --command 0.1 0 0 \
+	$(BIN)/playground infer $(DEMO)/policy.onnx --seconds 5 --command 0.1 0 0 \
 	  --video $(DEMO)/walk.mp4
 	@echo
 	@echo "The demo lies in $(DEMO):"

@@ -5,6 +5,7 @@ import csv
 import dataclasses
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -23,6 +24,8 @@ from playground.learning.config import (
 from playground.learning.ppo import TrainingState
 from playground.learning.run_folder import RunFolder
 from playground.learning.train import Trainer
+from playground.robots.registry import load_robot
+from playground.robots.robot import Robot
 from playground.tasks.brax_env import TrainingEnv
 from playground.tasks.config import (
     DelayConfig,
@@ -106,10 +109,32 @@ class Batch:
         return self.reset(keys, jnp.tile(command, (ROBOTS, 1)))
 
 
+# For what takes longer to compile than to run.
+quick_jit = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+
+
+@pytest.fixture(
+    scope="session",
+    params=["native", "mjx", pytest.param("warp", marks=pytest.mark.slow)],
+)
+def engine(request) -> str:
+    """Each engine there is, by name."""
+    if request.param == "warp":
+        pytest.importorskip("warp")
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def duck() -> Robot:
+    """The robot in the scene it trains in; not to be changed."""
+    return load_robot("open_duck", "flat_backlash")
+
+
 @pytest.fixture(scope="session")
 def batch() -> Batch:
     task = Locomotion(small_task())
-    return Batch(task, jax.jit(jax.vmap(task.reset)), jax.jit(jax.vmap(task.step)))
+    reset, step = quick_jit(jax.vmap(task.reset)), quick_jit(jax.vmap(task.step))
+    return Batch(task, reset, step)
 
 
 def move_to(trainer: Trainer, folder: Path, **changes) -> Trainer:
@@ -134,7 +159,7 @@ def trainer(tmp_path_factory) -> Trainer:
 def training_env(batch):
     """`TrainingEnv` of the same task with reset and step compiled."""
     env = TrainingEnv(batch.task)
-    return Batch(batch.task, jax.jit(env.reset), jax.jit(env.step))
+    return Batch(batch.task, quick_jit(env.reset), quick_jit(env.step))
 
 
 def digest(state) -> str:

@@ -52,7 +52,12 @@ class Probe(Env):
 
 def probe_ppo(**changes) -> PPO:
     config = PPOConfig(
-        num_envs=64, unroll_length=8, learning_rate=3e-3, entropy_cost=1e-4, **changes
+        num_envs=64,
+        unroll_length=8,
+        learning_rate=3e-3,
+        entropy_cost=1e-4,
+        policy_warmup=0,
+        **changes,
     )
     mesh = Mesh(np.array(jax.devices()[:1]), (AXIS,))
     network = NetworkConfig(policy_layers=(32,), value_layers=(32,))
@@ -127,7 +132,8 @@ def test_the_warm_start_leaves_a_policy_that_does_what_the_teacher_does(
     ppo, teach = trainer.ppo, jax.jit(jax.vmap(trainer.task.teacher))
     state, errors, sizes = jax.tree.map(lambda x: x[:ROBOTS], begun.env), [], []
     for _ in range(20):
-        wanted = np.clip(teach(state.pipeline_state), -0.95, 0.95)
+        robots = state.pipeline_state
+        wanted = np.clip(teach(robots, robots.command), -0.95, 0.95)
         errors.append(mean_action(ppo, begun, state.obs["state"]) - wanted)
         sizes.append(wanted)
         state = training_env.step(state, jnp.asarray(wanted))

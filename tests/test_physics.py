@@ -1,18 +1,15 @@
 """What every engine promises, on models small enough to know the answer."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
+from conftest import assert_equal, quick_jit
 
 from playground.errors import PlaygroundError
 from playground.physics.engines import make_physics
 from playground.physics.native import NativePhysics
-from playground.physics.push import push_fraction
-from playground.robots.registry import load_robot
 
 # Free of constraints: MJX then needs no solver, which takes half a minute to compile.
 ARM = """
@@ -36,33 +33,7 @@ ARM = """
 </mujoco>
 """
 PERIOD, DAMPING, INERTIA, KP = 0.002, 0.02, 0.002 + 0.5 * 0.1**2, 5.0
-CRATE = """
-<mujoco>
-  <option timestep="0.002" gravity="0 0 0" integrator="implicitfast"/>
-  <worldbody>
-    <body name="crate">
-      <freejoint/>
-      <inertial pos="0.05 -0.03 0.02" mass="2.5" diaginertia="0.02 0.03 0.04"/>
-      <body name="frame"><site name="mark"/></body>
-    </body>
-  </worldbody>
-  <sensor><framepos name="mark" objtype="site" objname="mark"/></sensor>
-</mujoco>
-"""
 ROUNDING = 2e-6  # of float32 over some steps, at numbers of about 1
-
-# Here compiling takes longer than running.
-quick_jit = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
-
-
-@pytest.fixture(
-    scope="module",
-    params=["native", "mjx", pytest.param("warp", marks=pytest.mark.slow)],
-)
-def engine(request) -> str:
-    if request.param == "warp":
-        pytest.importorskip("warp")
-    return request.param
 
 
 def arm(engine: str, **options):
@@ -72,11 +43,6 @@ def arm(engine: str, **options):
 def start(physics, q, dq=0.0, ctrl=0.0):
     one = jnp.ones(1)
     return physics.init(q * one, dq * one, ctrl * one)
-
-
-@pytest.fixture(scope="module")
-def duck():
-    return load_robot("open_duck", "flat_backlash")
 
 
 def duck_states(duck, count: int):
@@ -97,10 +63,6 @@ def run_duck(physics, qpos, qvel, ctrl, steps=5):
     return data
 
 
-def equal(a, b) -> bool:
-    return all(jax.tree.leaves(jax.tree.map(np.array_equal, a, b)))
-
-
 def close(a, b, tolerance: float) -> None:
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=tolerance), a, b)
 
@@ -110,10 +72,10 @@ def test_native_does_not_depend_on_batch_or_threads(duck):
     one, three = (NativePhysics([duck.model], 10, threads=n) for n in (1, 3))
     together = run_duck(one, *states)
     assert np.isfinite(together.qpos).all()
-    assert equal(together, run_duck(three, *states))
+    assert_equal(together, run_duck(three, *states))
     for i in range(7):
         alone = run_duck(three, *(x[i : i + 1] for x in states))
-        assert equal(alone, jax.tree.map(lambda x, i=i: x[i : i + 1], together))
+        assert_equal(alone, jax.tree.map(lambda x, i=i: x[i : i + 1], together))
 
 
 def test_vmap_of_vmap_scan_jit_and_eager_agree(engine):
@@ -149,7 +111,7 @@ def test_init_senses_the_very_state(duck):
     init = quick_jit(jax.vmap(lambda *a: physics.init(*a[:3], needed=a[3])))
     sensed = init(qpos, qvel, ctrl, needed).sensordata
     everyone = jax.vmap(physics.init)(qpos, qvel, ctrl)
-    assert equal((everyone.qpos, everyone.qvel), (qpos, qvel))
+    assert_equal((everyone.qpos, everyone.qvel), (qpos, qvel))
     assert not everyone.time.any() and not everyone.warmstart.any()
     mj = mujoco.MjData(duck.model)
     for i in range(6):
@@ -170,59 +132,6 @@ def test_init_of_every_engine_senses_the_very_state(engine):
     np.testing.assert_allclose(sensed, mj.sensordata, atol=10 * ROUNDING)
 
 
-# Seconds from the first control step; nothing here is a whole number of steps.
-BEGINS = np.array([0.0, 0.0, 0.0007, 0.0131, 0.02, 0.0333])
-LASTS = np.array([0.0013, 0.02, 0.004, 0.0177, 0.05, 0.1003])
-
-
-def test_push_delivers_its_impulse_at_the_centre_of_mass(engine):
-    physics = make_physics(
-        mujoco.MjModel.from_xml_string(CRATE), engine, substeps=10, push_body="crate"
-    )
-    impulse = jnp.array([0.3, -0.5, 0.2])
-
-    def travel(begin, duration):
-        data = physics.init(physics.model.qpos0, jnp.zeros(6), jnp.zeros(0))
-
-        def step(data, k):
-            since = k * physics.control_period - begin
-            share = push_fraction(since, duration, 10, 0.002)
-            force = jnp.concatenate([impulse / duration, jnp.zeros(3)])
-            data = physics.step(data, jnp.zeros(0), share[:, None] * force)
-            return data, data.qvel
-
-        return jax.lax.scan(step, data, jnp.arange(10))[1]
-
-    qvel = quick_jit(jax.vmap(travel))(jnp.asarray(BEGINS), jnp.asarray(LASTS))
-    speed = np.asarray(impulse) / 2.5
-    np.testing.assert_allclose(qvel[:, -1, :3], np.tile(speed, (6, 1)), atol=ROUNDING)
-    # No spin: it acts at the centre of mass, which is not the body's origin.
-    np.testing.assert_allclose(qvel[:, :, 3:], 0, atol=ROUNDING)
-    for row, over in zip(qvel, BEGINS + LASTS, strict=True):
-        after = row[int(np.ceil(over / 0.02)) :]
-        np.testing.assert_allclose(after, np.tile(after[0], (len(after), 1)), atol=1e-7)
-
-
-def test_push_acts_on_the_named_body_of_a_robot(duck):
-    physics = make_physics(duck.model, "native", substeps=10, push_body="head")
-    home = jnp.asarray(duck.home_pose, jnp.float32)
-    qpos = jnp.asarray(duck.home_qpos, jnp.float32).at[2].add(5.0)
-
-    def go(force):
-        data = physics.init(qpos, jnp.zeros(duck.model.nv), home)
-        for push in (force, jnp.zeros(6)):
-            data = physics.step(data, home, push)
-        return duck.sense(data)
-
-    pushed, free = go(jnp.array([4.0, 0, 0, 0, 0, 0])), go(jnp.zeros(6))
-    gained = pushed["com_linvel"] - free["com_linvel"]
-    speed = 4.0 * 0.02 / duck.model.body_mass.sum()
-    # Momentum is kept to the order of the step while the robot bends.
-    np.testing.assert_allclose(gained, [speed, 0, 0], atol=1e-3 * speed)
-    # The head is above the centre of mass of the whole: the robot tips forward.
-    assert pushed["global_angvel"][1] > free["global_angvel"][1] + 0.1
-
-
 def first_speed(torque):
     """rad/s of the arm one physics step from rest; its damping is implicit."""
     return PERIOD * torque / (INERTIA + PERIOD * DAMPING)
@@ -234,31 +143,32 @@ def test_fields_act_at_once_per_robot_without_recompiling(engine):
     gain, bias = (jnp.asarray(getattr(physics.model, n), jnp.float32) for n in names)
     traces = []
 
-    def speed(given):
-        data = physics.step(start(physics, 0.1), jnp.array([0.3]), fields=given)
-        return data.qvel[0]
-
     @quick_jit
     @jax.vmap
-    def speed_with(kp):
+    def speed(kp):
         traces.append(kp)
         values = gain.at[0, 0].set(kp), bias.at[0, 1].set(-kp)
-        return speed(dict(zip(names, values, strict=True)))
+        given = dict(zip(names, values, strict=True))
+        data = physics.step(start(arm("native"), 0.1), jnp.array([0.3]), fields=given)
+        return data.qvel[0]
 
     for kp in (jnp.array([1.0, 2.0, 4.0]), jnp.array([7.0, 0.5, 3.0])):
-        np.testing.assert_allclose(speed_with(kp), first_speed(kp * 0.2), rtol=1e-5)
+        np.testing.assert_allclose(speed(kp), first_speed(kp * 0.2), rtol=1e-5)
     assert len(traces) == 1
-    # A field that is not given is the model's own again.
-    expected = pytest.approx(first_speed(KP * 0.2), rel=1e-5)
-    assert float(quick_jit(speed)({names[0]: gain})) == expected
-    assert float(quick_jit(speed)(None)) == expected
 
 
-@pytest.mark.parametrize("substeps", [1, 4])
-def test_lost_robot_is_not_finite_and_leaves_the_others_alone(
-    engine, substeps, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
+def test_field_that_is_not_given_is_the_models_own_again():
+    names = ("actuator_gainprm", "actuator_biasprm")
+    physics = arm("native", fields=names)
+    gain, bias = (jnp.asarray(getattr(physics.model, n), jnp.float32) for n in names)
+    data, ctrl = start(physics, 0.1), jnp.array([0.3])
+    doubled = {names[0]: 2 * gain, names[1]: 2 * bias}
+    for given, torque in ((doubled, 2 * KP * 0.2), ({names[0]: gain}, KP * 0.2)):
+        speed = float(physics.step(data, ctrl, fields=given).qvel[0])
+        assert speed == pytest.approx(first_speed(torque), rel=1e-5)
+
+
+def check_lost_robots(engine, substeps):
     physics = arm(engine, substeps=substeps)
     run = quick_jit(jax.vmap(physics.step))
     ctrl = jnp.full((6, 1), 0.3)
@@ -272,28 +182,31 @@ def test_lost_robot_is_not_finite_and_leaves_the_others_alone(
         numbers = np.concatenate([data.qpos, data.qvel], axis=1)
         assert not np.isfinite(numbers[:5]).all(axis=1).any()
     last = [jax.tree.map(lambda x: x[5], data) for data in (good, bad)]
-    assert equal(*last) and np.isfinite(last[0].qpos).all()
+    assert_equal(*last)
+    assert np.isfinite(last[0].qpos).all()
+
+
+def test_lost_robot_is_not_finite_and_leaves_the_others_alone(engine):
+    check_lost_robots(engine, substeps=4)
+
+
+def test_native_tells_lost_robots_also_in_the_last_step_and_writes_no_log(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    check_lost_robots("native", substeps=1)
     assert not list(tmp_path.iterdir())
 
 
 def test_wrong_use_is_told(engine):
-    physics = arm(engine, push_body="arm", fields=("dof_damping",))
+    physics = arm(engine, fields=("dof_damping",))
     data, ctrl = start(arm("native"), 0.1), jnp.zeros(1)
     with pytest.raises(PlaygroundError, match=r"'body_mass'.*allowed: dof_damping"):
         physics.step(data, ctrl, fields={"body_mass": jnp.ones(2)})
     with pytest.raises(PlaygroundError, match=r"'dof_damping' has shape \(1,\), got"):
         physics.step(data, ctrl, fields={"dof_damping": jnp.ones(3)})
-    with pytest.raises(PlaygroundError, match="needs `push_body`"):
-        arm(engine).step(data, ctrl, jnp.zeros(6))
     with pytest.raises(PlaygroundError, match="did you mean 'dof_damping'"):
         arm(engine, fields=("dof_dampin",))
-    with pytest.raises(
-        PlaygroundError, match=r"unknown body 'leg'.*allowed: arm, world"
-    ):
-        arm(engine, push_body="leg")
-    crate = mujoco.MjModel.from_xml_string(CRATE)
-    with pytest.raises(PlaygroundError, match=r"'frame' has no mass.*massive: crate"):
-        make_physics(crate, engine, push_body="frame")
     with pytest.raises(PlaygroundError, match="at least 1, got 0"):
         arm(engine, substeps=0)
 

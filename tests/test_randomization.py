@@ -9,7 +9,6 @@ import pytest
 
 from playground.physics.engines import make_physics
 from playground.physics.population import differing_fields
-from playground.robots.registry import load_robot
 from playground.tasks.config import RandomizationConfig
 from playground.tasks.randomization import randomized_models
 
@@ -24,11 +23,6 @@ STILL = RandomizationConfig(
     kp=(1.0, 1.0),
     joint_offset=(0.0, 0.0),
 )
-
-
-@pytest.fixture(scope="module")
-def duck():
-    return load_robot("open_duck", "flat_backlash")
 
 
 def changes(model, other) -> set[str]:

@@ -44,7 +44,7 @@ class PPOConfig:
     """Minibatches an epoch; must divide the robots of each device."""
     num_epochs: int = 4
     """Passes over the data of an update."""
-    learning_rate: float = 2e-4
+    learning_rate: float = 1e-4
     """Step size of Adam."""
     policy_warmup: int = 30
     """Iterations in which the policy step size grows from 0; the critic goes ahead."""
@@ -54,7 +54,7 @@ class PPOConfig:
     """Lambda of the generalised advantage estimate."""
     clip: float = 0.2
     """Clipping of the probability ratio."""
-    entropy_cost: float = 1e-3
+    entropy_cost: float = 1e-4
     """Weight of the entropy bonus."""
     value_cost: float = 0.5
     """Weight of the critic's loss."""
@@ -106,7 +106,7 @@ class WarmStartConfig:
     """Control steps that the teacher leads each robot; 0: no warm start."""
     action_noise: float = 0.2
     """Standard deviation of the noise on the teacher's actions."""
-    exploration_std: float = 0.2
+    exploration_std: float = 0.1
     """Standard deviation of the actions with which PPO then begins."""
     updates: int = 2000
     """Gradient steps of the fit."""
