@@ -1,7 +1,6 @@
 """Sets JAX up once, before its backend starts: device, precision, compile cache."""
 
 import importlib.metadata
-import logging
 import os
 from pathlib import Path
 
@@ -23,8 +22,6 @@ def configure(device: str = "auto") -> str:
     """
     if device not in DEVICES:
         raise unknown("device", device, DEVICES)
-    # MJX says on every import that Warp is not there; it is an extra.
-    logging.getLogger("absl").setLevel(logging.ERROR)
     if device == "cpu":
         jax.config.update("jax_platforms", "cpu")
     # Physics in reduced precision diverges; users who want it set JAX's own variable.

@@ -63,7 +63,7 @@ def small_training(**changes) -> TrainConfig:
         "env": small_task(),
         "ppo": PPOConfig(num_envs=32, unroll_length=5, num_epochs=2),
         "network": NetworkConfig(policy_layers=(32,), value_layers=(32,)),
-        "warm_start": WarmStartConfig(steps=40, updates=500, batch_size=256),
+        "warm_start": WarmStartConfig(steps=0),
         "evaluation": EvaluationConfig(every_steps=480, episodes_per_command=1),
     }
     return TrainConfig(**(values | changes))

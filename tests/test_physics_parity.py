@@ -5,13 +5,13 @@ Robots walk in place with noise, on the ground and in the air, for 100 steps.
 
 import copy
 import dataclasses
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
+from conftest import quick_jit
 
 from playground.physics.base import Data
 from playground.physics.engines import make_physics
@@ -126,7 +126,6 @@ def test_warm_start_is_as_good_as_mujocos_own(walk):
             errors.append((np.abs(mj.qpos - best).max(), np.abs(ours - best).max()))
             apart.append(np.abs(mj.qpos - ours).max())
     (own, ours), far = np.percentile(errors, 99, axis=0), np.percentile(apart, [90, 99])
-    print(f"p99 own {own:.1e} ours {ours:.1e} apart p90 {far[0]:.1e} p99 {far[1]:.1e}")
     assert ours < 1.1 * own + ROUNDING
     assert far[0] < ROUNDING and far[1] < own
 
@@ -143,7 +142,6 @@ def test_free_running_native_stays_with_mj_step(walk):
                 mujoco.mj_step(model, mj)
             apart[k, robot] = np.abs(mj.qpos - walk.end.qpos[k, robot]).max()
     # In the air nothing amplifies a rounding; on the ground every touch-down does.
-    print("air", apart[:, AIR].max(), "ground", apart[9].max(), np.median(apart[24]))
     assert apart[:, AIR].max() < 3e-4
     assert apart[9, GROUND].max() < 1e-3
     assert np.median(apart[24, GROUND]) < 1e-4
@@ -159,9 +157,7 @@ def compare_with_native(engine: str, scene: str):
     first = begin(native, starts(robot, 0.5), controls[0])
     end = follow(first, controls, native.step)
     each = jax.vmap(other.step)
-    # Compiling takes longer than running, the more so with optimisation.
-    compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
-    run = compiled(lambda d, c: jax.lax.map(lambda dc: each(*dc), (d, c)))
+    run = quick_jit(lambda d, c: jax.lax.map(lambda dc: each(*dc), (d, c)))
     theirs = run(before(first, end), jnp.asarray(controls))
     return robot, jax.tree.map(np.asarray, end), jax.tree.map(np.asarray, theirs)
 
@@ -175,17 +171,14 @@ def check_against_native(engine: str, scene: str, fewest_alike: float, qvel_max:
     touch = np.concatenate([ours.sensordata[..., span[name]] for name in feet], -1)
     assert touch[:, GROUND].max() > 1 and not touch[:, AIR].any()
     alike = np.concatenate([off[name] for name in feet], -1).max(-1) == 0
-    print(f"{engine} {scene}: alike {alike[:, GROUND].mean():.3f}")
     assert alike[:, GROUND].mean() > fewest_alike and alike[:, AIR].all()
     qpos = np.abs(ours.qpos - theirs.qpos)[alike]
     qvel = np.abs(ours.qvel - theirs.qvel)[alike].max(-1)
     most = np.percentile(qvel, 95)
-    print(f"qpos {qpos.max():.1e} qvel {most:.1e} {qvel.max():.1e}")
     assert qpos.max() < QPOS and most < MOST_QVEL and qvel.max() < qvel_max
     for name, apart in off.items():
         if name not in feet:
             forced = name == "accelerometer" or name.endswith("_force")
-            print(name, apart[alike].max())
             assert apart[alike].max() < (FORCE if forced else SENSOR), name
 
 

@@ -30,8 +30,8 @@ ROBOT = "open_duck_mini_v2"
 SOLVER_OPTIONS = {
     "timestep": 0.002,
     "integrator": "implicitfast",
-    "iterations": 4,
-    "ls_iterations": 8,
+    "iterations": 8,
+    "ls_iterations": 10,
 }
 VARIANTS = {  # file suffix: (has backlash joints, trunk and head collide)
     "": (False, False),
