@@ -1,7 +1,11 @@
 """The command `playground`: picks a subcommand and turns mistakes into one line."""
 
+import atexit
+import gc
 import importlib
 import logging
+import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -26,6 +30,8 @@ _USAGE = "usage: playground COMMAND [--help | ...]\n\n" + "\n".join(
 
 def main(args: Sequence[str] | None = None) -> int:
     """Runs a command line and returns its exit status (2: a mistake of the user's)."""
+    if args is None:
+        _own_process()
     args = list(sys.argv[1:] if args is None else args)
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
     if not args or args[0] in ("-h", "--help"):
@@ -43,3 +49,14 @@ def main(args: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 0
+
+
+def _own_process() -> None:
+    """Sets up what only a process of one's own may: signals, exit, chatter."""
+    # While it starts, JAX can swallow a KeyboardInterrupt; the kernel cannot. Loops
+    # that have something to save take the signal over.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # Taking millions of JAX's objects apart one by one takes a second at exit.
+    atexit.register(gc.freeze)
+    # XLA tells at length how it reads its own compile cache.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -44,10 +44,10 @@ def watch(path: Path, chosen: "Arguments") -> int:
     config = config if chosen.disturbed else config.undisturbed()
     print(configure())
     task = task_spec(policy.contract.task).make(config, chosen.seed)
-    views = _views(task, video, chosen.headless)
-    in_window = bool(views) and video is None
+    in_window = not (chosen.headless or video)
     seconds = chosen.seconds or (float("inf") if in_window else _SECONDS)
-    player = Player(task, policy, command, chosen.seed)
+    player = Player(task, policy, command, chosen.seed, record=trace is not None)
+    views = _views(task, video, chosen.headless)
     summary = run(player, FixedCommand(command), views, seconds, paced=in_window)
     if trace:
         summary.save_trace(trace)

@@ -1,7 +1,6 @@
 """MuJoCo's own viewer window, with a camera that follows."""
 
 import atexit
-import gc
 import os
 import subprocess
 import sys
@@ -55,9 +54,6 @@ class Window:
         with self._viewer.lock():
             follow(self._viewer.cam, base_body)
         self._writer.start()
-        # Once the window is gone so is the process: Python would first look through
-        # all that JAX brought for garbage, which takes up to a second.
-        atexit.register(gc.freeze)
         # A process that ends while a thread still draws can end in a crash.
         atexit.register(self.close)
 
