@@ -44,7 +44,7 @@ class PPOConfig:
     """Minibatches an epoch; must divide the robots of each device."""
     num_epochs: int = 4
     """Passes over the data of an update."""
-    learning_rate: float = 1e-4
+    learning_rate: float = 5e-5
     """Step size of Adam."""
     policy_warmup: int = 30
     """Iterations in which the policy step size grows from 0; the critic goes ahead."""
