@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import math
+import re
 import types
 import typing
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from playground.errors import PlaygroundError, unknown
 from playground.paths import asset_folder
 
 T = TypeVar("T")
+_SCIENTIFIC = re.compile(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+")
 
 
 def preset_path(folder: str, name: str) -> Path:
@@ -135,6 +137,8 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
             raise PlaygroundError(f"{where} must be a list{size}, got {value!r}")
         kinds = args[:1] * len(value) if many else args
         return tuple(_convert(v, k, where) for v, k in zip(value, kinds, strict=True))
+    if hint is float and isinstance(value, str) and _SCIENTIFIC.fullmatch(value):
+        return float(value)  # YAML reads 1e-4, without a dot, as text
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if hint is int and isinstance(value, float) and value.is_integer():

@@ -36,8 +36,12 @@ class Arguments:
 
     def __post_init__(self):
         check_engine(self.engine)
-        if self.seconds is not None and not self.seconds > 0:
-            raise PlaygroundError(f"--seconds must be above 0, got {self.seconds}")
+        if self.seconds is not None and not 0 < self.seconds < float("inf"):
+            raise PlaygroundError(
+                f"--seconds must be above 0 and finite, got {self.seconds}"
+            )
+        if not 0 <= self.seed < 2**32:
+            raise PlaygroundError(f"--seed must be within 0..2^32-1, got {self.seed}")
 
 
 def run(args: Sequence[str]) -> int:

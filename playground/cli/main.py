@@ -45,10 +45,14 @@ def main(args: Sequence[str] | None = None) -> int:
     except PlaygroundError as error:
         print(f"playground: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        return 130
     except BrokenPipeError:
         return 0
+    except OSError as error:
+        place = f" '{error.filename}'" if error.filename else ""
+        print(f"playground: {error.strerror or error}{place}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
 
 
 def _own_process() -> None:

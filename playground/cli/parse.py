@@ -73,9 +73,11 @@ def peek(args: Sequence[str], flag: str) -> str | None:
     """
     for i, arg in enumerate(args):
         if arg == flag:
-            if i + 1 == len(args) or args[i + 1].startswith("--"):
+            if i + 1 == len(args) or args[i + 1].startswith("--") or not args[i + 1]:
                 raise PlaygroundError(f"{flag} needs a value")
             return args[i + 1]
+        if arg == f"{flag}=":
+            raise PlaygroundError(f"{flag} needs a value")
         if arg.startswith(f"{flag}="):
             return arg.partition("=")[2]
     return None

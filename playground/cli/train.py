@@ -44,8 +44,14 @@ class Arguments:
 def run(args: Sequence[str]) -> int:
     """Runs the command; see `playground train --help`."""
     word, args = take_word(args)
-    task, resume = word or peek(args, "--task"), peek(args, "--resume")
-    preset = peek(args, "--preset") or "full"
+    named, resume, preset = (peek(args, f"--{n}") for n in ("task", "resume", "preset"))
+    if word and named and word != named:
+        raise PlaygroundError(f"two tasks: '{word}' and --task {named}")
+    if resume and (preset or peek(args, "--out")):
+        raise PlaygroundError(
+            "--resume goes on with a run: it takes no --preset or --out"
+        )
+    task, preset = word or named, preset or "full"
     start = stored_config(resume, task) if resume else preset_config(task, preset)
     chosen = parse(
         Arguments(config=start),
@@ -71,9 +77,12 @@ def preset_config(task: str | None, preset: str) -> TrainConfig:
     default = TrainConfig(task=task, env=task_spec(task).config)
     path = preset_path(task, preset)
     try:
-        return merge(default, read_yaml(path))
+        config = merge(default, read_yaml(path))
     except PlaygroundError as error:
         raise PlaygroundError(f"{path}: {error}") from error
+    if config.task != task:
+        raise PlaygroundError(f"{path} is a preset of {config.task}, not of {task}")
+    return config
 
 
 def stored_config(run: str, task: str | None = None) -> TrainConfig:

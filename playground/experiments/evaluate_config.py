@@ -49,6 +49,8 @@ class EvaluateConfig:
         for name in ("seeds", "batch"):
             if getattr(self, name) < 1:
                 raise PlaygroundError(f"{name} must be 1 or more")
+        if not 0 <= self.seed < 2**32:
+            raise PlaygroundError(f"seed must be within 0..2^32-1, got {self.seed}")
         if not _SHORTEST <= self.seconds < float("inf"):
             raise PlaygroundError(
                 f"seconds must be {_SHORTEST:g} or more (the first is not measured), "

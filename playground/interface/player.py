@@ -133,6 +133,8 @@ class Player:
             self._obs = self._observe(self.state)
         obs = np.asarray(self._obs["state"])
         action = np.asarray(self._policy(obs))
+        if not np.isfinite(action).all():
+            raise PlaygroundError("the policy gives actions that are not finite")
         self.state, outcome = self._step(self.state, jnp.asarray(action))
         self._obs = outcome.obs
         self.steps, self._age = self.steps + 1, self._age + 1

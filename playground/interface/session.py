@@ -98,7 +98,11 @@ def _tell(summary: Summary, video: Path | None, trace: Path | None) -> None:
         f"{summary.realtime:.1f} x real time"
     )
     print(f"asked   {asked[0]:+.3f} {asked[1]:+.3f} m/s {asked[2]:+.3f} rad/s")
-    print(f"reached {reached[0]:+.3f} {reached[1]:+.3f} m/s {reached[2]:+.3f} rad/s")
+    if np.isfinite(reached).all():
+        speeds = f"{reached[0]:+.3f} {reached[1]:+.3f} m/s {reached[2]:+.3f} rad/s"
+        print(f"reached {speeds}")
+    else:
+        print("reached nothing that can be told: up for less than a second")
     for path in (video, trace):
         if path:
             print(f"wrote {path}")

@@ -69,6 +69,9 @@ class PPOConfig:
                 raise PlaygroundError(f"ppo {name} must be 1 or more")
         if self.policy_warmup < 0:
             raise PlaygroundError("ppo policy_warmup must be 0 or more")
+        for name in ("entropy_cost", "value_cost"):
+            if getattr(self, name) < 0:
+                raise PlaygroundError(f"ppo {name} must be 0 or more")
         for name in ("learning_rate", "clip", "reward_scale", "max_grad_norm"):
             if getattr(self, name) <= 0:
                 raise PlaygroundError(f"ppo {name} must be above 0")
@@ -166,5 +169,5 @@ class TrainConfig:
             raise PlaygroundError("total_steps must be 1 or more")
         # More devices are asked about when they are known; one is the least.
         self.ppo.check_devices(1)
-        if self.seed < 0:
-            raise PlaygroundError("seed must be 0 or more")
+        if not 0 <= self.seed < 2**32:
+            raise PlaygroundError(f"seed must be within 0..2^32-1, got {self.seed}")

@@ -154,6 +154,10 @@ class PPO:
         normalizer = running_statistics.init_state(
             {name: specs.Array((n,), jnp.float32) for name, n in widths.items()}
         )
+        # Its weakly typed number would come back from a checkpoint as another type.
+        normalizer = jax.tree.map(
+            lambda x: jnp.array(x, jnp.result_type(x)), normalizer
+        )
         env = self._new_robots(env_key)
         if self._warm_start.steps:
             lead_key, fit_key = jax.random.split(_own(warm_key))

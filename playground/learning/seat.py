@@ -29,7 +29,8 @@ class Seat:
         try:
             coordinator, processes, process = text.split(",")
             seat = cls(coordinator, int(processes), int(process))
-            port = int(coordinator.rpartition(":")[2])
+            host, _, number = coordinator.rpartition(":")
+            port = int(number) if host else 0
         except ValueError:
             port, seat = 0, cls("", 0, 0)
         if not (0 < port < 65536 and 0 <= seat.process < seat.processes):

@@ -1,11 +1,10 @@
 """Servo presets: the numbers of a position servo and its gear play, as data.
 
-The table is `configs/servos.yaml`; a servo of one's own is a YAML file of the same form
-whose path is given in place of a preset's name.
+The table is `configs/servos.yaml`; a servo of one's own is a YAML file with the keys
+of one entry, whose path is given in place of a preset's name.
 """
 
 import dataclasses
-import math
 from pathlib import Path
 
 import mujoco
@@ -14,6 +13,9 @@ import yaml
 
 from playground.errors import PlaygroundError, unknown
 from playground.paths import asset_folder
+
+_DRIVES = ("kp", "force_limit", "rate_limit")
+_HUGE = 1e6  # no servo has a number like this, in whatever unit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,6 +121,8 @@ def _servo(name: str, values: object) -> Servo:
         fits, wanted = _is_size(values[key]), "a number of 0 or more"
         if kind is str:
             fits, wanted = isinstance(values[key], str), "a text"
+        if key in _DRIVES and fits and not values[key]:
+            fits, wanted = False, "above 0, or the servo cannot move a joint"
         if not fits:
             raise PlaygroundError(
                 f"servo '{name}': {key} must be {wanted}, got {values[key]!r}"
@@ -130,4 +134,4 @@ def _servo(name: str, values: object) -> Servo:
 def _is_size(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return math.isfinite(value) and value >= 0
+    return 0 <= value <= _HUGE  # False for NaN too

@@ -67,6 +67,8 @@ class CommandConfig:
         for name in ("zero_fraction", "single_axis_fraction", "head_fraction"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise PlaygroundError(f"command {name} must be within 0..1")
+        if min(self.deadband) < 0:
+            raise PlaygroundError("command deadband must be 0 or more on each axis")
         if self.resample_s <= 0:
             raise PlaygroundError("command resample_s must be above 0 s")
 
