@@ -104,6 +104,7 @@ def test_the_abstract_state_is_that_of_init():
         jax.tree.leaves(state), jax.tree.leaves(abstract), strict=True
     ):
         assert (leaf.shape, leaf.dtype) == (shape.shape, shape.dtype)
+        assert not leaf.weak_type, "a checkpoint would bring it back as another type"
         assert leaf.sharding.is_equivalent_to(shape.sharding, leaf.ndim)
 
 
