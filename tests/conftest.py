@@ -110,7 +110,8 @@ class Batch:
 
 
 # For what takes longer to compile than to run.
-quick_jit = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+QUICK = {"xla_backend_optimization_level": 0}
+quick_jit = partial(jax.jit, compiler_options=QUICK)
 
 
 @pytest.fixture(

@@ -166,11 +166,11 @@ def test_a_robot_that_fell_lies_a_second_and_stands_again(task):
     assert player._step._cache_size() == player._reset._cache_size() == 1
 
 
-def test_a_policy_without_numbers_diverges_and_is_counted(task):
+def test_a_policy_without_numbers_is_refused(task):
     bad = np.full(14, np.nan, np.float32)
-    summary = run(Player(task, lambda obs: bad, 0 * ASKED, 0), STILL, seconds=1.5)
-    assert summary.diverged == summary.falls == 2
-    assert np.isfinite(summary.obs).all()
+    player = Player(task, lambda obs: bad, 0 * ASKED, 0)
+    with pytest.raises(PlaygroundError, match="actions that are not finite"):
+        run(player, STILL, seconds=1.5)
 
 
 def test_sources_restart_and_quit(task):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from brax.envs.base import Env, State
-from conftest import ROBOTS, leaves, move_to
+from conftest import QUICK, ROBOTS, leaves, move_to, quick_jit
 from jax.sharding import Mesh
 
 from playground.config import config_hash
@@ -75,19 +75,19 @@ def test_ppo_finds_the_known_best_action_of_a_probe():
     ppo = probe_ppo(reward_scale=1.0)
     state = ppo.init(jax.random.key(0))
     first = last = None
-    for i in range(100):
+    for i in range(150):
         state, metrics = ppo.iterate(state)
         last = float(metrics["reward/total"])
         first = last if i == 0 else first
     obs = np.random.default_rng(0).uniform(-0.9, 0.9, (200, 2))
     error = mean_action(ppo, state, obs) - 0.5 * obs
     assert np.sqrt(np.square(error).mean()) < 0.05
-    assert first < -0.5 and last > -0.1
+    assert first < -0.5 and last > -0.05
     # Every step is an episode; none of them diverges.
     assert float(metrics["count/episodes"]) == float(metrics["count/falls"]) == 64 * 8
     assert float(metrics["count/diverged"]) == 0.0
     assert metrics["reward/error"] == pytest.approx(last, rel=1e-5)
-    assert int(state.iteration) == 100
+    assert int(state.iteration) == 150
 
 
 def test_no_random_key_of_the_learner_is_used_twice():
@@ -104,7 +104,9 @@ def test_the_abstract_state_is_that_of_init():
         jax.tree.leaves(state), jax.tree.leaves(abstract), strict=True
     ):
         assert (leaf.shape, leaf.dtype) == (shape.shape, shape.dtype)
-        assert not leaf.weak_type, "a checkpoint would bring it back as another type"
+        assert not getattr(leaf, "weak_type", False), (
+            "a checkpoint would bring it back as another type"
+        )
         assert leaf.sharding.is_equivalent_to(shape.sharding, leaf.ndim)
 
 
@@ -131,10 +133,11 @@ def test_the_warm_start_leaves_a_policy_that_does_what_the_teacher_does(
     trainer, begun, training_env
 ):
     """Its error is less than half of the teacher's own size (RMS of actions)."""
-    warm = WarmStartConfig(steps=75, updates=1000, batch_size=512)
+    warm = WarmStartConfig(steps=75, updates=600, batch_size=256)
     config = dataclasses.replace(trainer.config, warm_start=warm)
     ppo = Trainer(config, trainer.run).ppo
-    start, teach = ppo.init(jax.random.key(0)), jax.jit(jax.vmap(trainer.task.teacher))
+    init = ppo.init.lower(jax.random.key(0)).compile(compiler_options=QUICK)
+    start, teach = init(jax.random.key(0)), quick_jit(jax.vmap(trainer.task.teacher))
     env, untrained = jax.tree.map(lambda x: x[:ROBOTS], start.env), begun
     errors, before, sizes = [], [], []
     for _ in range(20):

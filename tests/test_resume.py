@@ -39,10 +39,10 @@ def command(folder: Path, preset: Path) -> list[str]:
 class Process:
     """A training of its own, started at once."""
 
-    def __init__(self, folder: Path, steps: int):
+    def __init__(self, folder: Path):
         self.run = RunFolder(folder / "run")
         preset = folder / "small.yaml"
-        preset.write_text(to_yaml(small_training(total_steps=steps)))
+        preset.write_text(to_yaml(small_training(total_steps=100_000_000)))
         self.popen = subprocess.Popen(
             command(self.run.path, preset),
             stdout=subprocess.PIPE,
@@ -51,6 +51,14 @@ class Process:
             cwd=folder,
             env=os.environ | {"JAX_COMPILATION_CACHE_DIR": str(folder / "cache")},
         )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.popen.poll() is None:
+            self.popen.kill()
+            self.popen.wait()
 
     def stop(self, number: int, after: float) -> tuple[int, str, str]:
         """Sends a signal some seconds after the first checkpoint; waits for the end."""
@@ -65,63 +73,16 @@ class Process:
         return self.popen.returncode, out, err
 
 
-@pytest.fixture(scope="session")
-def processes(tmp_path_factory):
-    """Two trainings that go on until they are stopped; they compile side by side."""
-    made = {
-        name: Process(tmp_path_factory.mktemp(name), 100_000_000)
-        for name in ("killed", "interrupted")
-    }
-    yield made
-    for process in made.values():
-        if process.popen.poll() is None:
-            process.popen.kill()
-            process.popen.wait()
+@pytest.fixture(scope="module", autouse=True)
+def to_be_killed(tmp_path_factory):
+    """A training that goes on until it is stopped; compiles beside the first tests."""
+    with Process(tmp_path_factory.mktemp("killed")) as process:
+        yield process
 
 
-def resumed(trainer, process: Process, straight) -> None:
-    """The stopped run goes on, beyond where it was, and ends as the straight one."""
-    run = move_to(trainer, process.run.path)
-    reached = run.checkpoints.progress("last").env_steps
-    if reached < STEPS:
-        assert saved_digest(finish(trainer, process.run.path)) == straight[1]
-        assert logged_steps(process.run) == ROWS
-        return
-    # It was faster than this test: another straight run goes as far and further.
-    far = reached // 160 * 160 + 480
-    other = process.run.path.parent / "straight"
-    ends = [saved_digest(finish(trainer, f, far)) for f in (process.run.path, other)]
-    assert ends[0] == ends[1]
-    assert logged_steps(process.run) == [160 * i for i in range(1, far // 160 + 1)]
-
-
-def test_a_killed_run_goes_on_like_a_straight_one(processes, straight, trainer):
-    seed = random.SystemRandom().randrange(10**6)
-    after = random.Random(seed).uniform(0.0, 1.5)
-    print(f"seed {seed}: killed {after:.3f} s after the first checkpoint")
-    process = processes["killed"]
-    status, _, _ = process.stop(signal.SIGKILL, after)
-    assert status == -signal.SIGKILL
-    resumed(trainer, process, straight)
-
-
-def test_ctrl_c_saves_says_how_to_go_on_and_exits_with_130(
-    processes, straight, trainer
-):
-    process = processes["interrupted"]
-    status, out, err = process.stop(signal.SIGINT, 0.3)
-    assert status == 130, err
-    assert "Traceback" not in err
-    run = move_to(trainer, process.run.path)
-    reached = run.checkpoints.progress("last").env_steps
-    assert f"stopped and saved at {reached:,} steps" in out
-    assert f"playground train --resume {process.run.path}" in out
-    assert logged_steps(process.run)[-1] == reached
-    resumed(trainer, process, straight)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("after", [0.0, 0.4])
+@pytest.mark.parametrize(
+    ("number", "after"), [(signal.SIGINT, 0.0), (signal.SIGTERM, 0.4)]
+)
 def test_a_signal_at_any_time_saves_what_was_done(
     number, after, straight, trainer, tmp_path
 ):
@@ -181,3 +142,42 @@ def test_a_digest_sees_a_single_bit_of_every_part(straight, trainer):
         else:
             changed[at] = jnp.nextafter(leaf, jnp.inf)
         assert digest(jax.tree.unflatten(tree, changed)) != wanted, part
+
+
+def resumed(trainer, process: Process, straight) -> None:
+    """The stopped run goes on, beyond where it was, and ends as the straight one."""
+    run = move_to(trainer, process.run.path)
+    reached = run.checkpoints.progress("last").env_steps
+    if reached < STEPS:
+        assert saved_digest(finish(trainer, process.run.path)) == straight[1]
+        assert logged_steps(process.run) == ROWS
+        return
+    # It was faster than this test: another straight run goes as far and further.
+    far = reached // 160 * 160 + 480
+    other = process.run.path.parent / "straight"
+    ends = [saved_digest(finish(trainer, f, far)) for f in (process.run.path, other)]
+    assert ends[0] == ends[1]
+    assert logged_steps(process.run) == [160 * i for i in range(1, far // 160 + 1)]
+
+
+def test_a_killed_run_goes_on_like_a_straight_one(to_be_killed, straight, trainer):
+    seed = random.SystemRandom().randrange(10**6)
+    after = random.Random(seed).uniform(0.0, 1.5)
+    print(f"seed {seed}: killed {after:.3f} s after the first checkpoint")
+    status, _, _ = to_be_killed.stop(signal.SIGKILL, after)
+    assert status == -signal.SIGKILL
+    resumed(trainer, to_be_killed, straight)
+
+
+@pytest.mark.slow
+def test_ctrl_c_saves_says_how_to_go_on_and_exits_with_130(straight, trainer, tmp_path):
+    with Process(tmp_path) as process:
+        status, out, err = process.stop(signal.SIGINT, 0.3)
+    assert status == 130, err
+    assert "Traceback" not in err
+    run = move_to(trainer, process.run.path)
+    reached = run.checkpoints.progress("last").env_steps
+    assert f"stopped and saved at {reached:,} steps" in out
+    assert f"playground train --resume {process.run.path}" in out
+    assert logged_steps(process.run)[-1] == reached
+    resumed(trainer, process, straight)
