@@ -19,6 +19,7 @@ COMMANDS = {
     "evaluate": "measure a policy: tracking, falls, effort",
     "infer": "run a policy: window, video or headless",
     "export": "write a run's policy file",
+    "sweep": "find limits: thousands of robots in one batch",
     "check": "prove that this installation works",
     "bench": "measure speed as ratios against baselines in the same run",
 }

@@ -1,12 +1,13 @@
 """The robots there are, by name."""
 
-from playground.errors import unknown
+from playground.errors import PlaygroundError, unknown
+from playground.robots.biped import BIPED
 from playground.robots.open_duck import OPEN_DUCK
 from playground.robots.robot import Robot
 from playground.robots.servo import load_servo
 from playground.robots.spec import RobotSpec
 
-ROBOTS: dict[str, RobotSpec] = {OPEN_DUCK.name: OPEN_DUCK}
+ROBOTS: dict[str, RobotSpec] = {spec.name: spec for spec in (OPEN_DUCK, BIPED)}
 
 
 def load_robot(name: str, scene: str, servo: str | None = None) -> Robot:
@@ -23,4 +24,7 @@ def load_robot(name: str, scene: str, servo: str | None = None) -> Robot:
     if name not in ROBOTS:
         raise unknown("robot", name, ROBOTS)
     spec = ROBOTS[name]
-    return Robot(spec, scene, load_servo(servo or spec.servo))
+    if servo and spec.servo is None:
+        raise PlaygroundError(f"robot '{name}' has motors of its own, and no servos")
+    servo = servo or spec.servo
+    return Robot(spec, scene, load_servo(servo) if servo else None)

@@ -48,14 +48,14 @@ class Robot:
       spec: What the robot was made from.
       scene: Name of the scene.
       model: Its MuJoCo model, servo constants applied. Not to be changed.
-      servo: The servo of every actuated joint.
+      servo: The servo of every actuated joint; None: motors of the model's own.
       joints: [nu] names of the actuated joints, actuator order.
       home_qpos: [nq] the keyframe `home`.
       home_pose: [nu] its joint angles, rad.
       joint_range: [nu, 2] rad.
     """
 
-    def __init__(self, spec: RobotSpec, scene: str, servo: Servo):
+    def __init__(self, spec: RobotSpec, scene: str, servo: Servo | None):
         """Loads the model; see `load_robot`.
 
         Raises:
@@ -85,7 +85,8 @@ class Robot:
         self._backlash_dofs = _frozen(model.jnt_dofadr[backlash_ids])
         self.qpos_index = _frozen(model.jnt_qposadr[joint_ids])
         self.dof_index = _frozen(model.jnt_dofadr[joint_ids])
-        servo.apply(model, self.dof_index, self._backlash_dofs, backlash_ids)
+        if servo:
+            servo.apply(model, self.dof_index, self._backlash_dofs, backlash_ids)
         self.joint_range = _frozen(model.jnt_range[joint_ids], float)
         self.home_qpos = _frozen(model.key_qpos[find(model, "key", "home")], float)
         self.home_pose = _frozen(self.home_qpos[self.qpos_index], float)

@@ -14,11 +14,11 @@ class RobotSpec:
       scenes: Scene name -> MJCF file.
       base: The body that floats; pushes and kicks act on it.
       feet: Prefixes of the feet's sensor and geom names, left before right.
-      servo: Default servo preset.
+      servo: Default servo preset; None: the motors are the model's own.
     """
 
     name: str
     scenes: Mapping[str, Path]
     base: str
     feet: tuple[str, ...]
-    servo: str
+    servo: str | None

@@ -1,0 +1,1 @@
+"""Keeps a standing biped from falling: criteria, strategies, stepping."""

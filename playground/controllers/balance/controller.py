@@ -1,0 +1,175 @@
+"""The balance controller: posture, ankle and hip strategy, steps, in one function.
+
+Which strategies act is part of the gains, so that one compiled batch holds them all.
+"""
+
+import dataclasses
+
+import flax.struct
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+
+from playground.controllers.balance.forces import Plan, follow_lean, plan_force
+from playground.controllers.balance.gains import BalanceGains
+from playground.controllers.balance.legs import LegSize, joint_torques, leg_angles
+from playground.controllers.balance.perception import (
+    LEG,
+    SIDES,
+    Perceived,
+    Perception,
+)
+from playground.controllers.balance.stepping import Step, advance, standing, swing_path
+from playground.robots.robot import Robot, Sensed
+
+jax.tree_util.register_dataclass(BalanceGains)
+
+# Posture, per joint: stiffness N m/rad, damping N m s/rad; joints that roll are stiffer.
+_KP, _KD, _KP_ROLL = 120.0, 6.0, 400.0
+# A foot that carries less than the first, N, is moved by posture alone; by forces alone
+# from the second on.
+_FADE = (20.0, 60.0)
+_HIPS, _KNEE, _ANKLES = slice(0, 2), 2, slice(3, 5)
+
+
+@flax.struct.dataclass
+class BalanceMemory:
+    """What the controller keeps between two steps.
+
+    Attributes:
+      lean: [2] lean of the trunk asked for, rad.
+      step: the step under way.
+    """
+
+    lean: jax.Array
+    step: Step
+
+
+class BalanceController:
+    """Keeps a biped from falling; a pure function, to be vmapped over gains and robots.
+
+    Attributes:
+      robot: The robot.
+      period: s between two calls.
+      mass: kg.
+      limit: [nu] largest torques, N·m.
+    """
+
+    def __init__(self, robot: Robot, period: float):
+        """Finds what it needs in the robot's model.
+
+        Raises:
+          PlaygroundError: the robot is no biped of this kind.
+        """
+        self.robot, self.period = robot, period
+        self.perception = Perception(robot)
+        self.mass = float(robot.model.body_mass.sum())
+        self._legs = np.asarray(self.perception.legs)
+        self._arms = robot.joint_rows("shoulder_pitch")
+        self._kp = np.full(robot.model.nu, _KP, np.float32)
+        self._kp[robot.joint_rows("_roll")] = _KP_ROLL
+        self.limit = robot.model.actuator_ctrlrange[:, 1].astype(np.float32)
+        self._measure(robot)
+
+    def _measure(self, robot: Robot) -> None:
+        """Takes lengths from the model at home."""
+        model, data = robot.model, mujoco.MjData(robot.model)
+        data.qpos[:] = robot.home_qpos
+        mujoco.mj_forward(model, data)
+        joint = {
+            (side, name): data.xanchor[model.joint(f"{side}_{name}").id]
+            for side in SIDES
+            for name in LEG
+        }
+        base = data.xpos[robot.base_body]
+        hip, knee, ankle = (
+            np.stack([joint[side, name] for side in SIDES])
+            for name in ("hip_pitch", "knee", "ankle_pitch")
+        )
+        sizes = (hip - base, hip[:, 2] - knee[:, 2], knee[:, 2] - ankle[:, 2])
+        aside = ankle[:, 1] - hip[:, 1]
+        self._size = LegSize(*(jnp.asarray(x, jnp.float32) for x in (*sizes, aside)))
+        sole = np.stack([data.site(f"{side}_foot").xpos for side in SIDES])
+        self._ankle_from_sole = jnp.asarray(ankle - sole, jnp.float32)
+        below = [
+            [model.body_subtreemass[model.joint(f"{side}_{name}").bodyid[0]] for name in LEG]
+            for side in SIDES
+        ]
+        self._mass_below = jnp.asarray(below, jnp.float32)
+        self._com_height = float(data.subtree_com[robot.base_body, 2])
+
+    def init(self) -> BalanceMemory:
+        """Returns the memory of a robot that stands."""
+        return BalanceMemory(lean=jnp.zeros(2), step=standing())
+
+    def pose(self, gains: BalanceGains) -> jax.Array:
+        """Returns the joint angles [nu] to stand with, rad."""
+        leg = self._size.thigh[0] + self._size.shank[0]
+        bend = jnp.arccos(1 - gains.crouch / leg)
+        legs = jnp.stack([0.0 * bend, -bend, 2 * bend, -bend, 0.0 * bend])
+        home = jnp.asarray(self.robot.home_pose, jnp.float32)
+        return home.at[self._legs].add(legs)
+
+    def __call__(
+        self, gains: BalanceGains, memory: BalanceMemory, sensed: Sensed
+    ) -> tuple[BalanceMemory, jax.Array]:
+        """Returns the next memory and the torques [nu], N m, within their limits."""
+        seen = self.perception(sensed)
+        half = self.perception.half_sole
+        capture = seen.capture_point(self.mass, gains.momentum)
+        step = advance(memory.step, gains, seen, capture, half, self.period)
+        height = self._com_height - gains.crouch
+        plan = plan_force(
+            gains, seen, step.stance, memory.lean, height, self.mass, half
+        )
+        lean = follow_lean(gains, memory.lean, plan.excess, self.period)
+        pose = self.pose(gains)
+        pose = pose.at[self._arms].add(gains.arms * lean @ seen.ahead)
+        error = pose - sensed.joint_position
+        torque = self._kp * error - _KD * sensed.joint_velocity
+        legs = self._carry(gains, seen, plan, torque[self._legs], error[self._legs])
+        legs = jnp.where(step.stance[:, None], legs, self._swing(gains, seen, step))
+        torque = torque.at[self._legs].set(legs)
+        return (
+            BalanceMemory(lean=lean, step=step),
+            jnp.clip(torque, -self.limit, self.limit),
+        )
+
+    def _carry(
+        self,
+        gains: BalanceGains,
+        seen: Perceived,
+        plan: Plan,
+        posture: jax.Array,
+        error: jax.Array,
+    ) -> jax.Array:
+        """Returns the torques [2, 5] of legs that carry, as far as they do."""
+        support = plan.support
+        torque = joint_torques(seen, plan.force, support.point, self._mass_below)
+        torque = torque - gains.leg_damping * seen.rate
+        torque = torque.at[:, _KNEE].add(gains.knee_kp * error[:, _KNEE])
+        low, high = _FADE
+        loaded = jnp.clip((seen.load - low) / (high - low), 0.0, 1.0)
+        acts = jnp.zeros(len(LEG)).at[: _KNEE + 1].set(gains.hip)
+        acts = loaded[:, None] * acts.at[_ANKLES].set(gains.ankle)
+        return posture + acts * (torque - posture)
+
+    def _swing(self, gains: BalanceGains, seen: Perceived, step: Step) -> jax.Array:
+        """Returns the torques [2, 5] with which each leg would swing."""
+
+        def angles(ahead: float) -> jax.Array:
+            sole = swing_path(step, gains, seen.floor, step.time + ahead)
+            hip = seen.position + self._size.hip @ seen.attitude.T
+            hip = hip + ahead * seen.trunk_velocity
+            ankle = sole + self._ankle_from_sole @ seen.heading.T
+            return jax.vmap(leg_angles, (0, 0, None, None, 0))(
+                hip, ankle, seen.attitude, seen.heading, self._size
+            )
+
+        now = angles(0.0)
+        rate = (angles(self.period) - now) / self.period
+        nothing = jnp.zeros((len(SIDES), 3))
+        held = joint_torques(seen, nothing, seen.foot, self._mass_below)
+        follow = gains.swing_kp * (now - seen.angle)
+        return held + follow + gains.swing_kd * (rate - seen.rate)

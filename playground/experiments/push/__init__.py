@@ -1,0 +1,1 @@
+"""Pushes a standing robot from all sides and finds what its controllers withstand."""
