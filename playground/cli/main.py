@@ -20,6 +20,7 @@ COMMANDS = {
     "infer": "run a policy: window, video or headless",
     "export": "write a run's policy file",
     "sweep": "find limits: thousands of robots in one batch",
+    "optimize": "let evolution find the numbers of a controller",
     "check": "prove that this installation works",
     "bench": "measure speed as ratios against baselines in the same run",
 }

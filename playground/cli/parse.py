@@ -4,12 +4,12 @@ import contextlib
 import dataclasses
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeVar
 
 import tyro
 
-from playground.errors import PlaygroundError
+from playground.errors import PlaygroundError, unknown
 
 T = TypeVar("T")
 
@@ -63,6 +63,26 @@ def take_word(args: Sequence[str]) -> tuple[str | None, list[str]]:
     if args and not args[0].startswith("-"):
         return args[0], list(args[1:])
     return None, list(args)
+
+
+def take_kind(
+    args: Sequence[str], command: str, kinds: Collection[str]
+) -> tuple[str | None, list[str]]:
+    """Splits off the kind of a command that has several; None: help was printed.
+
+    Raises:
+      PlaygroundError: there is none, or no such kind.
+    """
+    kind, rest = take_word(args)
+    usage = f"playground {command} KIND [--help | ...] (KIND: {', '.join(kinds)})"
+    if kind is None and {"-h", "--help"} & set(rest):
+        print(f"usage: {usage}")
+        return None, rest
+    if kind is None:
+        raise PlaygroundError(f"{command} what? {usage}")
+    if kind not in kinds:
+        raise unknown(f"kind of {command}", kind, kinds)
+    return kind, rest
 
 
 def peek(args: Sequence[str], flag: str) -> str | None:

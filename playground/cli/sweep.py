@@ -7,9 +7,9 @@ from typing import Annotated
 
 import tyro
 
-from playground.cli.parse import parse, peek, take_word
+from playground.cli.parse import parse, peek, take_kind
 from playground.config import merge, to_dict
-from playground.errors import PlaygroundError, unknown
+from playground.errors import PlaygroundError
 from playground.experiments.push.config import PushConfig
 from playground.learning.run_folder import (
     existing_run,
@@ -33,16 +33,8 @@ class PushArguments:
 
 def run(args: Sequence[str]) -> int:
     """Runs the command; see `playground sweep --help`."""
-    kind, rest = take_word(args)
-    if kind is None:
-        usage = f"playground sweep KIND [--help | ...] (KIND: {', '.join(KINDS)})"
-        if not {"-h", "--help"} & set(rest):
-            raise PlaygroundError(f"sweep what? {usage}")
-        print(f"usage: {usage}")
-        return 0
-    if kind not in KINDS:
-        raise unknown("kind of sweep", kind, KINDS)
-    return KINDS[kind](rest)
+    kind, rest = take_kind(args, "sweep", KINDS)
+    return KINDS[kind](rest) if kind else 0
 
 
 def run_push(args: Sequence[str]) -> int:

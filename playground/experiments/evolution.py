@@ -4,7 +4,6 @@ The search runs in coordinates in which every number's range is 0..1; outside it
 is tried. Hansen, "The CMA Evolution Strategy: A Tutorial" (2016); the package `cma`.
 """
 
-import csv
 import dataclasses
 import pickle
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ import numpy as np
 from playground.errors import PlaygroundError
 from playground.learning.run_folder import replacing
 
-STATE, HISTORY = "evolution.pickle", "history.csv"
+STATE = "evolution.pickle"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,14 +150,3 @@ class _generator:
     def __exit__(self, *_: object) -> None:
         self._of._random = np.random.get_state()
         np.random.set_state(self._before)
-
-
-def log(folder: Path, row: Mapping[str, float]) -> None:
-    """Appends a row to the history, with a header if it is the first."""
-    path = folder / HISTORY
-    new = not path.exists()
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, row)
-        if new:
-            writer.writeheader()
-        writer.writerow({k: f"{v:.6g}" for k, v in row.items()})

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 
-from playground.errors import unknown
+from playground.errors import PlaygroundError, unknown
 from playground.robots.names import find, names
 from playground.robots.servo import Servo
 from playground.robots.spec import RobotSpec
@@ -113,6 +113,18 @@ class Robot:
             joint_torque=data.sensordata[self._torque_index],
             sensors={n: data.sensordata[where] for n, where in self._sensors.items()},
         )
+
+    def position_servo(self) -> Servo:
+        """Returns the servo of every actuated joint.
+
+        Raises:
+          PlaygroundError: the robot has torque motors.
+        """
+        if self.servo is None:
+            raise PlaygroundError(
+                f"robot '{self.spec.name}' has torque motors, not position servos"
+            )
+        return self.servo
 
     def drawn_model(self) -> mujoco.MjModel:
         """Returns the model with its visual shapes, for pictures; same qpos."""

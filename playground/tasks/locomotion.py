@@ -78,7 +78,7 @@ class Locomotion:
         self._home = jnp.asarray(self.robot.home_pose, jnp.float32)
         self._mass = float(self.robot.model.body_mass.sum())
         self.home_sole, self._home_rise = self._home_heights()
-        rate = self.robot.servo.rate_limit
+        rate = self.robot.position_servo().rate_limit
         self._largest_move = rate * config.control_period if config.rate_limit else None
 
     @property

@@ -3,8 +3,6 @@
 Which strategies act is part of the gains, so that one compiled batch holds them all.
 """
 
-import dataclasses
-
 import flax.struct
 import jax
 import jax.numpy as jnp
@@ -25,12 +23,12 @@ from playground.robots.robot import Robot, Sensed
 
 jax.tree_util.register_dataclass(BalanceGains)
 
-# Posture, per joint: stiffness N m/rad, damping N m s/rad; joints that roll are stiffer.
+# Posture, per joint: stiffness, N m/rad (the last where it rolls); damping, N m s/rad.
 _KP, _KD, _KP_ROLL = 120.0, 6.0, 400.0
 # A foot that carries less than the first, N, is moved by posture alone; by forces alone
 # from the second on.
 _FADE = (20.0, 60.0)
-_HIPS, _KNEE, _ANKLES = slice(0, 2), 2, slice(3, 5)
+_KNEE, _ANKLES = 2, slice(3, 5)
 
 
 @flax.struct.dataclass
@@ -65,7 +63,7 @@ class BalanceController:
         self.robot, self.period = robot, period
         self.perception = Perception(robot)
         self.mass = float(robot.model.body_mass.sum())
-        self._legs = np.asarray(self.perception.legs)
+        self._legs = self.perception.legs
         self._arms = robot.joint_rows("shoulder_pitch")
         self._kp = np.full(robot.model.nu, _KP, np.float32)
         self._kp[robot.joint_rows("_roll")] = _KP_ROLL
@@ -93,7 +91,10 @@ class BalanceController:
         sole = np.stack([data.site(f"{side}_foot").xpos for side in SIDES])
         self._ankle_from_sole = jnp.asarray(ankle - sole, jnp.float32)
         below = [
-            [model.body_subtreemass[model.joint(f"{side}_{name}").bodyid[0]] for name in LEG]
+            [
+                model.body_subtreemass[model.joint(f"{side}_{name}").bodyid[0]]
+                for name in LEG
+            ]
             for side in SIDES
         ]
         self._mass_below = jnp.asarray(below, jnp.float32)
@@ -127,7 +128,7 @@ class BalanceController:
         pose = self.pose(gains)
         pose = pose.at[self._arms].add(gains.arms * lean @ seen.ahead)
         error = pose - sensed.joint_position
-        torque = self._kp * error - _KD * sensed.joint_velocity
+        torque = jnp.asarray(self._kp * error - _KD * sensed.joint_velocity)
         legs = self._carry(gains, seen, plan, torque[self._legs], error[self._legs])
         legs = jnp.where(step.stance[:, None], legs, self._swing(gains, seen, step))
         torque = torque.at[self._legs].set(legs)

@@ -38,7 +38,7 @@ def share_pressure(
     target: jax.Array,
     stance: jax.Array,
     half_sole: jax.Array,
-    margin: jax.Array,
+    margin: jax.Array | float,
 ) -> Support:
     """Puts the centre of pressure as near to a target as the soles allow.
 
@@ -88,7 +88,7 @@ def plan_force(
     seen: Perceived,
     stance: jax.Array,
     lean: jax.Array,
-    stand_height: jax.Array,
+    stand_height: jax.Array | float,
     mass: float,
     half_sole: jax.Array,
 ) -> Plan:
@@ -147,7 +147,7 @@ def follow_lean(
     return gains.hip * jnp.where(larger, wanted, kept)
 
 
-def _limit(vector: jax.Array, longest: jax.Array) -> jax.Array:
+def _limit(vector: jax.Array, longest: jax.Array | float) -> jax.Array:
     """Shortens a vector [2] to a length at most."""
     length = jnp.linalg.norm(vector)
     return vector * jnp.minimum(1.0, longest / jnp.maximum(length, 1e-9))

@@ -8,70 +8,78 @@ from playground.config import merge, read_yaml
 from playground.errors import PlaygroundError, unknown
 from playground.paths import asset_folder
 
-STRATEGIES = ("none", "ankle", "ankle+hip", "step")
+# Strategy -> what acts in it.
+_PARTS = {
+    "none": (),
+    "ankle": ("ankle",),
+    "ankle+hip": ("ankle", "hip"),
+    "step": ("ankle", "hip", "step"),
+}
+STRATEGIES = tuple(_PARTS)
 
 
-def _gain(default: float, low: float, high: float) -> Any:
-    return dataclasses.field(default=default, metadata={"range": (low, high)})
+def _gain(part: str, default: float, low: float, high: float) -> Any:
+    about = {"part": part, "range": (low, high)}
+    return dataclasses.field(default=default, metadata=about)
 
 
 @dataclasses.dataclass(frozen=True)
 class BalanceGains:
     """All numbers of the balance controller; traced, so that a batch can vary them."""
 
-    ankle: float = _gain(0.0, 0.0, 1.0)
+    ankle: float = _gain("switch", 0.0, 0.0, 1.0)
     """Switch: 1 lets the ankles steer the centre of pressure."""
-    hip: float = _gain(0.0, 0.0, 1.0)
+    hip: float = _gain("switch", 0.0, 0.0, 1.0)
     """Switch: 1 lets hips and knees support the body and swing the trunk."""
-    step: float = _gain(0.0, 0.0, 1.0)
+    step: float = _gain("switch", 0.0, 0.0, 1.0)
     """Switch: 1 allows steps."""
 
-    capture: float = _gain(1.0, 0.0, 8.0)
+    capture: float = _gain("ankle", 1.0, 0.0, 8.0)
     """Rate at which the capture point is drawn home, in units of omega."""
-    momentum: float = _gain(0.5, 0.0, 1.5)
+    momentum: float = _gain("ankle", 0.5, 0.0, 1.5)
     """Share of the angular momentum counted into the capture point."""
-    sole_margin: float = _gain(0.005, 0.0, 0.04)
+    sole_margin: float = _gain("ankle", 0.005, 0.0, 0.04)
     """Rim of the soles that the centre of pressure keeps off, m."""
-    height_kp: float = _gain(40.0, 0.0, 200.0)
+    height_kp: float = _gain("hip", 40.0, 0.0, 200.0)
     """Stiffness of the body's height, 1/s^2."""
-    height_kd: float = _gain(10.0, 0.0, 40.0)
+    height_kd: float = _gain("hip", 10.0, 0.0, 40.0)
     """Damping of the body's height, 1/s."""
-    trunk_kp: float = _gain(250.0, 0.0, 2000.0)
+    trunk_kp: float = _gain("hip", 250.0, 0.0, 2000.0)
     """Stiffness of the trunk's attitude, N m/rad."""
-    trunk_kd: float = _gain(50.0, 0.0, 300.0)
+    trunk_kd: float = _gain("hip", 50.0, 0.0, 300.0)
     """Damping of the trunk's attitude, N m s/rad."""
-    trunk_torque: float = _gain(150.0, 0.0, 400.0)
+    trunk_torque: float = _gain("hip", 150.0, 0.0, 400.0)
     """Largest moment that turns the trunk, N m."""
-    swing: float = _gain(0.5, 0.0, 3.0)
+    swing: float = _gain("hip", 0.5, 0.0, 3.0)
     """Share of the pivot beyond the soles that turning the trunk serves at once."""
-    lean: float = _gain(6.0, 0.0, 40.0)
+    lean: float = _gain("hip", 6.0, 0.0, 40.0)
     """Lean asked for, by how far the capture point is beyond the soles, rad/m."""
-    lean_limit: float = _gain(0.9, 0.0, 1.4)
+    lean_limit: float = _gain("hip", 0.9, 0.0, 1.4)
     """Largest lean asked for, rad."""
-    lean_decay: float = _gain(0.4, 0.02, 3.0)
+    lean_decay: float = _gain("hip", 0.4, 0.02, 3.0)
     """Time in which a lean asked for is given up, s."""
-    arms: float = _gain(0.0, -3.0, 3.0)
+    arms: float = _gain("hip", 0.0, -3.0, 3.0)
     """Swing of the arms, by the lean asked for."""
-    leg_damping: float = _gain(2.0, 0.0, 30.0)
+    leg_damping: float = _gain("hip", 2.0, 0.0, 30.0)
     """Damping of the joints that carry weight, N m s/rad."""
-    knee_kp: float = _gain(100.0, 0.0, 600.0)
+    knee_kp: float = _gain("hip", 100.0, 0.0, 600.0)
     """Stiffness of a knee that carries weight, N m/rad."""
 
-    crouch: float = _gain(0.0, 0.0, 0.12)
+    crouch: float = _gain("step", 0.0, 0.0, 0.12)
     """How much lower than upright it stands, m."""
-    trigger: float = _gain(0.03, 0.0, 0.15)
+    trigger: float = _gain("step", 0.03, 0.0, 0.15)
     """A step begins when the capture point is so far beyond the soles, m."""
-    step_time: float = _gain(0.27, 0.15, 0.5)
+    step_time: float = _gain("step", 0.27, 0.15, 0.5)
     """Duration of a swing, s."""
-    pause: float = _gain(0.02, 0.0, 0.3)
+    pause: float = _gain("step", 0.02, 0.0, 0.3)
     """Least time on both feet between two steps, s."""
-    clearance: float = _gain(0.06, 0.02, 0.15)
+    clearance: float = _gain("step", 0.06, 0.02, 0.15)
     """Height of a swing, m."""
-    overstep: float = _gain(0.0, -0.1, 0.3)
+    overstep: float = _gain("step", 0.0, -0.1, 0.3)
     """How far beyond the capture point a foot is set, as a share of the step."""
-    swing_kp: float = _gain(600.0, 50.0, 2000.0)
+    swing_kp: float = _gain("step", 600.0, 50.0, 2000.0)
     """Stiffness of a swinging leg, N m/rad."""
-    swing_kd: float = _gain(25.0, 1.0, 100.0)
+    swing_kd: float = _gain("step", 25.0, 1.0, 100.0)
     """Damping of a swinging leg, N m s/rad."""
 
     def __post_init__(self):
@@ -113,19 +121,13 @@ def load_gains(strategy: str, path: str | Path | None = None) -> BalanceGains:
 
 def switches(strategy: str) -> BalanceGains:
     """Returns the default gains with the switches of a strategy."""
-    parts = {
-        "none": (),
-        "ankle": ("ankle",),
-        "ankle+hip": ("ankle", "hip"),
-        "step": ("ankle", "hip", "step"),
-    }[strategy]
-    return BalanceGains(**dict.fromkeys(parts, 1.0))
+    return BalanceGains(**dict.fromkeys(_PARTS[strategy], 1.0))
 
 
-def tunable() -> dict[str, tuple[float, float]]:
-    """Returns gain -> (least, largest) of all but the switches."""
+def tunable(strategy: str) -> dict[str, tuple[float, float]]:
+    """Returns gain -> (least, largest) of the gains that matter to a strategy."""
     return {
         field.name: field.metadata["range"]
         for field in dataclasses.fields(BalanceGains)
-        if field.name not in ("ankle", "hip", "step")
+        if field.metadata["part"] in _PARTS[strategy]
     }

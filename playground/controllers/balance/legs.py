@@ -1,4 +1,4 @@
-"""Legs of hip roll, hip pitch, knee, ankle pitch and ankle roll: statics, kinematics."""
+"""Statics and kinematics of legs: hip roll and pitch, knee, ankle pitch and roll."""
 
 from typing import NamedTuple
 
@@ -53,7 +53,7 @@ def leg_angles(
     sole: jax.Array,
     size: LegSize,
 ) -> jax.Array:
-    """Returns the angles [5] (rad) that put an ankle somewhere, its sole attitude given.
+    """Returns the angles [5] (rad) that put ankle and sole where they are to be.
 
     Roll turns about x, then pitch about y, knee about y; the ankle undoes it all. A
     target out of reach is taken at the leg's full length. The knee bends forward.

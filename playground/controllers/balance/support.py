@@ -56,7 +56,7 @@ def convex_hull(points: jax.Array, valid: jax.Array) -> Hull:
 
 
 def signed_margin(hull: Hull, point: jax.Array) -> jax.Array:
-    """Returns how far a point is inside the hull, m; negative outside, NaN if undefined.
+    """Returns how far inside the hull a point is, m; < 0 outside, NaN if undefined.
 
     Args:
       hull: The hull.

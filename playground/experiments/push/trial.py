@@ -159,7 +159,7 @@ class TrialStep:
         )
 
     def _wrench(self, trial: Trial, push: Push) -> jax.Array:
-        """Returns [substeps, 6] the push of this control step, at the centre of mass."""
+        """Returns [substeps, 6] the push of a control step, at the centre of mass."""
         substeps, sim_dt = self.physics.substeps, self.physics.model.opt.timestep
         share = push_fraction(trial.time, self.duration, substeps, sim_dt)
         up = self.controller.perception(self.robot.sense(trial.data)).attitude[:, 2]

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import mujoco
 import numpy as np
 
@@ -83,12 +84,12 @@ class PushTrials:
         trials, pushes = self.settled(gains, cases), self.pushes(gains, cases)
         trials = self._advance(trials, pushes, self.config.watch)
         return Outcomes(
-            recovered=trials.stands,
-            diverged=~np.isfinite(trials.data.qpos).all(axis=1),
-            moved=trials.moved,
-            saturated_s=trials.saturated_s,
-            peak_lean=trials.peak_lean,
-            peak_offset=trials.peak_offset,
+            recovered=np.asarray(trials.stands),
+            diverged=~np.isfinite(np.asarray(trials.data.qpos)).all(axis=1),
+            moved=np.asarray(trials.moved),
+            saturated_s=np.asarray(trials.saturated_s),
+            peak_lean=np.asarray(trials.peak_lean),
+            peak_offset=np.asarray(trials.peak_offset),
         )
 
     def pushes(self, gains: BalanceGains, cases: Cases) -> Push:
@@ -96,7 +97,7 @@ class PushTrials:
         angle, impulse = np.asarray(cases.direction), np.asarray(cases.impulse)
         along = np.stack([np.cos(angle), np.sin(angle), np.zeros_like(angle)], 1)
         force = impulse[:, None] / self.config.duration * along
-        return Push(gains, force.astype(np.float32))
+        return Push(gains, jnp.asarray(force, jnp.float32))
 
     def settled(self, gains: BalanceGains, cases: Cases) -> Trial:
         """Returns robots [n] about to be pushed; equal ones stood as one."""
@@ -107,7 +108,7 @@ class PushTrials:
             kinds, axis=0, return_index=True, return_inverse=True
         )
         some = jax.tree.map(lambda x: np.asarray(x, np.float32)[first], gains)
-        nothing = Push(some, np.zeros((len(first), 3), np.float32))
+        nothing = Push(some, jnp.zeros((len(first), 3)))
         settle = self.config.settle
         parts = [
             _host(
@@ -189,7 +190,7 @@ def _stance(robot: Robot, height: str) -> tuple[Stance, float]:
     com = data.subtree_com[robot.base_body]
     torso, top = data.xipos[robot.base_body, 2], _top(model, data)
     named = {"torso": torso, "com": com[2]}
-    where = float(named[height] if height in named else height)
+    where = float(named.get(height, height))
     if not 0 < where <= top:
         raise PlaygroundError(
             f"height {where:g} m is not on the robot: torso ({torso:.3f} m), com "
