@@ -215,7 +215,7 @@ def film(task, path, frames=25, size=(320, 180)):
     for i in range(2 * frames):
         qpos = task.robot.home_qpos.copy()
         qpos[0] += 0.02 * i
-        video.show(Frame(0.02 * i, qpos, ASKED, ASKED[:3], 1, 1.0))
+        video.show(Frame(0.02 * i, qpos, (("asked", "much"),), 1.0))
     video.close()
 
 

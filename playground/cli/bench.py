@@ -32,6 +32,7 @@ def run(args: Sequence[str]) -> int:
     if chosen.out and Path(chosen.out).exists():
         raise PlaygroundError(f"'{chosen.out}' exists; give another name")
     from playground.experiments import bench
+    from playground.experiments.push.speed import SweepSpeed
     from playground.runtime import configure
 
     print(f"{configure()} | {chosen.robots} robots, scene {chosen.scene}", flush=True)
@@ -40,10 +41,13 @@ def run(args: Sequence[str]) -> int:
     env = task_spec("open_duck_joystick").config
     env = dataclasses.replace(env, scene=chosen.scene)
     figures = []
+    sweep = SweepSpeed()
     for measure in (
         lambda: bench.native_against_rollout(robot, config),
         lambda: bench.native_against_mjx(robot, config),
         lambda: bench.training_against_physics(env, config),
+        lambda: sweep.against_rollout(config.rounds),
+        lambda: sweep.against_loop(config.rounds),
     ):
         figures.append(figure := measure())
         print(

@@ -1,7 +1,7 @@
-"""The one loop in which a robot is watched: any policy, command source and views.
+"""The one loop in which a robot is watched: any player, command source and views.
 
-Sources and views know nothing of robots; the task is the very one that was trained on,
-so what the policy observes here is what it observed there, number by number.
+Sources and views know nothing of robots. A player moves one: under a policy in the very
+task it was trained on (player.py), or under a controller that is pushed (push_player.py).
 """
 
 import collections
@@ -10,16 +10,17 @@ import dataclasses
 import enum
 import time
 from collections.abc import Collection, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
-from playground.interface.player import Player, Summary
 from playground.interface.scene import Frame
 from playground.signals import StopSignal
 
 # A loop that lost more time than this, s, does not rush to make it up.
 _LATE = 0.1
+
+SummaryT = TypeVar("SummaryT", covariant=True)
 
 
 class Event(enum.Enum):
@@ -29,11 +30,40 @@ class Event(enum.Enum):
     QUIT = "quit"
 
 
+class AnyPlayer(Protocol[SummaryT]):
+    """A robot that can be watched, step by step."""
+
+    @property
+    def period(self) -> float:
+        """Simulated time that a step takes, s."""
+
+    @property
+    def time(self) -> float:
+        """Simulated time since the start, s; goes on when the robot is set up anew."""
+
+    def step(self, command: np.ndarray) -> None:
+        """Moves the robot by one step under a command."""
+
+    def restart(self) -> None:
+        """Sets the robot up anew."""
+
+    def frame(self, realtime: float) -> Frame:
+        """Returns what there is to show after a step."""
+
+    def summary(self, realtime: float, signal: int | None) -> SummaryT:
+        """Returns how it went.
+
+        Args:
+          realtime: simulated over real time.
+          signal: that stopped the run; None if none did.
+        """
+
+
 class Source(Protocol):
     """Where commands come from."""
 
     def command(self, time: float) -> np.ndarray:
-        """Returns the command [7] for the control step that begins at `time` (s)."""
+        """Returns the command for the step that begins at `time` (s)."""
 
     def events(self) -> Collection[Event]:
         """Returns what was asked for since the last call."""
@@ -58,7 +88,7 @@ class FixedCommand:
     """A source that always asks for the same.
 
     Attributes:
-      value: [7] the command.
+      value: the command, as long as the player's; empty for one that takes none.
     """
 
     value: np.ndarray
@@ -91,12 +121,12 @@ class _Pace:
 
 
 def run(
-    player: Player,
+    player: AnyPlayer[SummaryT],
     source: Source,
     views: Sequence[View] = (),
     seconds: float = float("inf"),
     paced: bool = False,
-) -> Summary:
+) -> SummaryT:
     """Runs a robot until the time is up, a view or the source ends it, or a signal.
 
     SIGINT and SIGTERM end it after the step under way; the summary tells which it was.
@@ -112,7 +142,7 @@ def run(
     with StopSignal() as stop, contextlib.ExitStack() as stack:
         for view in views:
             stack.callback(view.close)
-        pace = _Pace(player.task.config.control_period)
+        pace = _Pace(player.period)
         while player.time < seconds - 1e-9 and not stop.number:
             events = source.events()
             if Event.QUIT in events or any(view.closed for view in views):

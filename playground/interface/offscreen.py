@@ -49,6 +49,7 @@ class Offscreen:
 
     def draw(self, data: mujoco.MjData, camera: mujoco.MjvCamera) -> np.ndarray:
         """Returns the picture [height, width, 3], uint8."""
+        self._gl.make_current()  # there may be several surfaces
         all_kinds = mujoco.mjtCatBit.mjCAT_ALL
         mujoco.mjv_updateScene(
             self._model, data, self._options, None, camera, all_kinds, self._scene
@@ -60,5 +61,7 @@ class Offscreen:
 
     def close(self) -> None:
         """Lets go of the drawing surface."""
+        # What is freed is looked up in the surface in use, by a number each has.
+        self._gl.make_current()
         self._context.free()
         self._gl.free()

@@ -113,7 +113,12 @@ class Player:
     @property
     def time(self) -> float:
         """Simulated time since the start, s."""
-        return self.steps * self.task.config.control_period
+        return self.steps * self.period
+
+    @property
+    def period(self) -> float:
+        """Simulated time that a step takes, s."""
+        return self.task.config.control_period
 
     def restart(self) -> None:
         """Sets the robot up anew; the command stays."""
@@ -142,7 +147,7 @@ class Player:
         if self._record:
             position = np.asarray(self.state.data.qpos)[self._base]
             self._rows.append((obs, action, position))
-        if self._lying * self.task.config.control_period >= _LYING:
+        if self._lying * self.period >= _LYING:
             self.restart()
 
     def _note(self, fell: bool, diverged: bool) -> None:
@@ -151,20 +156,21 @@ class Player:
             self.diverged += diverged
         if fell or self._lying:
             self._lying += 1
-        elif self._age * self.task.config.control_period > _SETTLE:
+        elif self._age * self.period > _SETTLE:
             self._sum += np.asarray(self.state.motion.velocity)
             self._count += 1
 
     def frame(self, realtime: float) -> Frame:
         """Returns what there is to show."""
-        return Frame(
-            time=self.time,
-            qpos=np.asarray(self.state.data.qpos),
-            command=self.command,
-            velocity=np.asarray(self.state.motion.smooth),
-            falls=self.falls,
-            realtime=realtime,
-        )
+        velocity = np.asarray(self.state.motion.smooth)
+        rows = [
+            ("asked", _velocity_text(self.command)),
+            ("reached", _velocity_text(velocity)),
+        ]
+        if self.falls:
+            rows.append(("falls", str(self.falls)))
+        qpos = np.asarray(self.state.data.qpos)
+        return Frame(self.time, qpos, tuple(rows), realtime)
 
     def summary(self, realtime: float, signal: int | None) -> Summary:
         """Returns how it went."""
@@ -187,3 +193,9 @@ class Player:
             action=action,
             positions=positions,
         )
+
+
+def _velocity_text(velocity: np.ndarray) -> str:
+    """Returns vx, vy (m/s) and yaw rate (rad/s) as text."""
+    vx, vy, yaw_rate = velocity[:3]
+    return f"{vx:+.2f} {vy:+.2f} m/s  {yaw_rate:+.2f} rad/s"

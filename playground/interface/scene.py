@@ -5,8 +5,9 @@ import dataclasses
 import mujoco
 import numpy as np
 
-# Where a camera that follows stands, from the body it follows: m, deg, deg.
-_DISTANCE, _ELEVATION, _AZIMUTH = 1.2, -15.0, 140.0
+# Where a camera that follows stands, from the body it follows: in extents of the model,
+# deg, deg.
+_DISTANCE, _ELEVATION, _AZIMUTH = 2.0, -15.0, 140.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,31 +17,21 @@ class Frame:
     Attributes:
       time: s since the start.
       qpos: [nq] the robot.
-      command: [7] in force.
-      velocity: [3] vx, vy (m/s) and yaw rate (rad/s) in the heading frame, smoothed.
-      falls: so far.
+      rows: (label, value) pairs that say what the robot does, in ASCII.
       realtime: simulated over real time, lately; NaN where the loop keeps no pace.
     """
 
     time: float
     qpos: np.ndarray
-    command: np.ndarray
-    velocity: np.ndarray
-    falls: int
+    rows: tuple[tuple[str, str], ...]
     realtime: float
 
-    def rows(self) -> list[tuple[str, str]]:
-        """Returns (label, value) pairs that say what it shows, in ASCII."""
-        rows = [
-            ("time", f"{self.time:.1f} s"),
-            ("asked", velocity_text(self.command)),
-            ("reached", velocity_text(self.velocity)),
-        ]
-        if self.falls:
-            rows.append(("falls", str(self.falls)))
+    def text(self) -> list[tuple[str, str]]:
+        """Returns the rows between those of every robot: its time and its pace."""
+        text = [("time", f"{self.time:.1f} s"), *self.rows]
         if np.isfinite(self.realtime):
-            rows.append(("pace", f"{self.realtime:.2f} x real time"))
-        return rows
+            text.append(("pace", f"{self.realtime:.2f} x real time"))
+        return text
 
 
 class Stage:
@@ -63,12 +54,12 @@ class Stage:
         mujoco.mj_forward(self.model, self.data)
 
 
-def follow(camera: mujoco.MjvCamera, body: int) -> None:
+def follow(camera: mujoco.MjvCamera, model: mujoco.MjModel, body: int) -> None:
     """Makes a free camera follow a body; the user may still turn it."""
     camera.type = mujoco.mjtCamera.mjCAMERA_TRACKING
     camera.trackbodyid = body
-    camera.distance, camera.elevation = _DISTANCE, _ELEVATION
-    camera.azimuth = _AZIMUTH
+    camera.distance = _DISTANCE * model.stat.extent
+    camera.elevation, camera.azimuth = _ELEVATION, _AZIMUTH
 
 
 def follow_model(camera: mujoco.MjvCamera, model: mujoco.MjModel) -> None:
@@ -79,10 +70,4 @@ def follow_model(camera: mujoco.MjvCamera, model: mujoco.MjModel) -> None:
         return
     # A robot with no free joint is followed by the body that its first joint moves.
     free = model.jnt_type == mujoco.mjtJoint.mjJNT_FREE
-    follow(camera, int(model.jnt_bodyid[np.argmax(free)]))
-
-
-def velocity_text(velocity: np.ndarray) -> str:
-    """Returns vx, vy (m/s) and yaw rate (rad/s) as text."""
-    vx, vy, yaw_rate = velocity[:3]
-    return f"{vx:+.2f} {vy:+.2f} m/s  {yaw_rate:+.2f} rad/s"
+    follow(camera, model, int(model.jnt_bodyid[np.argmax(free)]))

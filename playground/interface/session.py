@@ -1,22 +1,25 @@
 """A run from the command line: load, check, watch, tell."""
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from playground.errors import PlaygroundError
-from playground.interface.loop import FixedCommand, Player, Summary, View, run
+from playground.errors import PlaygroundError, unknown
+from playground.experiments.push.config import PushConfig
+from playground.interface.loop import AnyPlayer, FixedCommand, SummaryT, View, run
+from playground.interface.player import Player, Summary
 from playground.policy.runner import load_policy
+from playground.robots.robot import Robot
 from playground.runtime import configure
 from playground.tasks.config import COMMAND_NAMES, LocomotionConfig
 from playground.tasks.contract import play_config, published_contract, require_fit
-from playground.tasks.locomotion import Locomotion
 from playground.tasks.registry import task_spec
 
 if TYPE_CHECKING:
-    from playground.cli.infer import Arguments
+    from playground.cli.infer import Arguments, BipedArguments, Shown
 
 _SECONDS = 20.0  # where nobody can close a window
 
@@ -34,8 +37,10 @@ def watch(path: Path, chosen: "Arguments") -> int:
     Raises:
       PlaygroundError: a file, command or screen that does not do.
     """
-    video, trace = (Path(p) if p else None for p in (chosen.video, chosen.trace))
-    _check_outputs(video, trace, needs_screen=not (chosen.headless or video))
+    trace = Path(chosen.trace) if chosen.trace else None
+    if trace and trace.exists():
+        raise PlaygroundError(f"'{trace}' exists; give another name")
+    _check_view(chosen)
     policy = load_policy(path, published_contract())
     config = play_config(policy.contract, chosen.scene)
     require_fit(policy, config)
@@ -44,40 +49,80 @@ def watch(path: Path, chosen: "Arguments") -> int:
     config = config if chosen.disturbed else config.undisturbed()
     print(configure())
     task = task_spec(policy.contract.task).make(config, chosen.seed)
-    in_window = not (chosen.headless or video)
-    seconds = chosen.seconds or (float("inf") if in_window else _SECONDS)
     player = Player(task, policy, command, chosen.seed, record=trace is not None)
-    views = _views(task, video, chosen.headless)
-    summary = run(player, FixedCommand(command), views, seconds, paced=in_window)
+    summary = _show(player, task.robot, command, chosen, _SECONDS)
     if trace:
         summary.save_trace(trace)
-    _tell(summary, video, trace)
-    return 128 + summary.signal if summary.signal else 0
+    _tell(summary)
+    return _end(summary.signal, chosen.video, chosen.trace)
 
 
-def _check_outputs(video: Path | None, trace: Path | None, needs_screen: bool) -> None:
-    if trace and trace.exists():
-        raise PlaygroundError(f"'{trace}' exists; give another name")
-    if video:
+def push(chosen: "BipedArguments", config: PushConfig) -> int:
+    """Shows a biped that is pushed and prints how it went.
+
+    Args:
+      chosen: What was asked.
+      config: The same as of a sweep.
+
+    Returns:
+      Exit status: 0, or 128 + the signal that stopped it.
+
+    Raises:
+      PlaygroundError: a place to push, a file or a screen that does not do.
+    """
+    from playground.experiments.push.trials import PushTrials
+    from playground.interface.push_player import PushPlayer
+
+    _check_view(chosen)
+    device = configure()
+    trials = PushTrials(config)
+    if chosen.scene not in (None, trials.robot.scene):
+        scenes = (trials.robot.scene,)
+        raise unknown("scene to push a biped in", str(chosen.scene), scenes)
+    print(f"{device} | engine {trials.engine}")
+    impulse = chosen.push * config.duration
+    player = PushPlayer(trials, impulse, math.radians(chosen.direction))
+    seconds = config.settle + config.watch
+    summary = _show(player, trials.robot, np.zeros(0), chosen, seconds)
+    print(summary.text())
+    return _end(summary.signal, chosen.video)
+
+
+def _check_view(chosen: "Shown") -> None:
+    if chosen.video:
         from playground.interface.video import check_path
 
-        check_path(video)
-    if needs_screen:
+        check_path(Path(chosen.video))
+    elif not chosen.headless:
         from playground.interface.window import check_screen
 
         check_screen()
 
 
-def _views(task: Locomotion, video: Path | None, headless: bool) -> list[View]:
-    if video:
+def _show(
+    player: AnyPlayer[SummaryT],
+    robot: Robot,
+    command: np.ndarray,
+    chosen: "Shown",
+    seconds: float,
+) -> SummaryT:
+    """Runs a player; for `seconds` if nothing else is asked and nobody can end it."""
+    in_window = not (chosen.headless or chosen.video)
+    seconds = chosen.seconds or (float("inf") if in_window else seconds)
+    views = _views(robot, player.period, chosen)
+    return run(player, FixedCommand(command), views, seconds, paced=in_window)
+
+
+def _views(robot: Robot, period: float, chosen: "Shown") -> list[View]:
+    if chosen.video:
         from playground.interface.video import Video
 
-        return [Video(video, task.robot.drawn_model(), task.config.control_period)]
-    if headless:
+        return [Video(Path(chosen.video), robot.drawn_model(), period)]
+    if chosen.headless:
         return []
     from playground.interface.window import Window
 
-    return [Window(task.robot.drawn_model(), task.robot.base_body)]
+    return [Window(robot.drawn_model(), robot.base_body)]
 
 
 def _command(config: LocomotionConfig, values: tuple[float, ...]) -> np.ndarray:
@@ -91,7 +136,7 @@ def _command(config: LocomotionConfig, values: tuple[float, ...]) -> np.ndarray:
     return np.array(values, np.float32)
 
 
-def _tell(summary: Summary, video: Path | None, trace: Path | None) -> None:
+def _tell(summary: Summary) -> None:
     asked, reached = summary.command, summary.velocity
     print(
         f"{summary.seconds:.1f} s, falls {summary.falls}, diverged {summary.diverged}, "
@@ -103,6 +148,11 @@ def _tell(summary: Summary, video: Path | None, trace: Path | None) -> None:
         print(f"reached {speeds}")
     else:
         print("reached nothing that can be told: up for less than a second")
-    for path in (video, trace):
+
+
+def _end(signal: int | None, *written: str | None) -> int:
+    """Names the files written and returns the exit status."""
+    for path in written:
         if path:
             print(f"wrote {path}")
+    return 128 + signal if signal else 0

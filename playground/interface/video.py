@@ -1,4 +1,4 @@
-"""Films a robot off-screen: MP4 or GIF, with command and speed written into it."""
+"""Films a robot off-screen: MP4 or GIF, with what it does written into it."""
 
 import os
 import subprocess
@@ -46,12 +46,8 @@ class Video:
         check_path(path)
         if size[0] % 2 or size[1] % 2:
             raise PlaygroundError(f"a video's size must be even, got {size}")
-        self._stage, self._camera = Stage(model), mujoco.MjvCamera()
-        self._screen = Offscreen(model, size)
-        follow_model(self._camera, model)
+        self._painter = Painter(model, size)
         self._every = max(1, round(1 / (_RATE * period)))
-        self._unit = size[1] // 36  # height of a line of text, pixels
-        self._font = ImageFont.load_default(self._unit)
         self._path, self._count = path, 0
         path.parent.mkdir(parents=True, exist_ok=True)
         self._part = path.with_name(f".part-{os.getpid()}-{path.name}")
@@ -62,23 +58,51 @@ class Video:
         self._count += 1
         if (self._count - 1) % self._every:
             return
-        self._stage.place(frame)
-        picture = Image.fromarray(self._screen.draw(self._stage.data, self._camera))
-        self._label(picture, frame)
-        self._writer.append_data(np.asarray(picture))
+        self._writer.append_data(np.asarray(self._painter.paint(frame)))
 
     def close(self) -> None:
         """Finishes the file."""
         self._writer.close()
-        self._screen.close()
+        self._painter.close()
         if self._count:
             os.replace(self._part, self._path)
         else:
             self._part.unlink(missing_ok=True)
 
+
+class Painter:
+    """Paints frames as pictures, in memory."""
+
+    def __init__(self, model: mujoco.MjModel, size: tuple[int, int]):
+        """Opens a drawing surface.
+
+        Args:
+          model: With the visual shapes; its camera `track`, if any, is used.
+          size: Width and height, pixels.
+
+        Raises:
+          PlaygroundError: nothing can draw here.
+        """
+        self._stage, self._camera = Stage(model), mujoco.MjvCamera()
+        self._screen = Offscreen(model, size)
+        follow_model(self._camera, model)
+        self._unit = size[1] // 36  # height of a line of text, pixels
+        self._font = ImageFont.load_default(self._unit)
+
+    def paint(self, frame: Frame) -> Image.Image:
+        """Returns a picture of the robot with the frame's text."""
+        self._stage.place(frame)
+        picture = Image.fromarray(self._screen.draw(self._stage.data, self._camera))
+        self._label(picture, frame)
+        return picture
+
+    def close(self) -> None:
+        """Lets go of the drawing surface."""
+        self._screen.close()
+
     def _label(self, picture: Image.Image, frame: Frame) -> None:
-        """Writes the frame's rows on a panel in the upper left corner."""
-        rows, unit = frame.rows(), self._unit
+        """Writes the frame's text on a panel in the upper left corner."""
+        rows, unit = frame.text(), self._unit
         draw = ImageDraw.Draw(picture, "RGBA")  # the panel lets the scene through
         labels, values = ("\n".join(column) for column in zip(*rows, strict=True))
         left, value_left, top = 2 * unit, 6 * unit + unit // 2, 2 * unit

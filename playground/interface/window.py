@@ -52,7 +52,7 @@ class Window:
         self._writer = threading.Thread(target=self._write, daemon=True)
         self._threads = {*threading.enumerate()} - others | {self._writer}
         with self._viewer.lock():
-            follow(self._viewer.cam, base_body)
+            follow(self._viewer.cam, model, base_body)
         self._writer.start()
         # A process that ends while a thread still draws can end in a crash.
         atexit.register(self.close)
@@ -67,7 +67,7 @@ class Window:
         with self._viewer.lock():
             self._stage.place(frame)
         self._viewer.sync()
-        labels, values = zip(*frame.rows(), strict=True)
+        labels, values = zip(*frame.text(), strict=True)
         self._text = "\n".join(labels), "\n".join(values)
 
     def close(self) -> None:

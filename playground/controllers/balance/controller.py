@@ -25,9 +25,9 @@ jax.tree_util.register_dataclass(BalanceGains)
 
 # Posture, per joint: stiffness, N m/rad (the last where it rolls); damping, N m s/rad.
 _KP, _KD, _KP_ROLL = 120.0, 6.0, 400.0
-# A foot that carries less than the first, N, is moved by posture alone; by forces alone
-# from the second on.
-_FADE = (20.0, 60.0)
+# A foot this far above the floor, m, is moved by posture alone; below the first, by
+# forces alone.
+_FADE = (0.01, 0.03)
 _KNEE, _ANKLES = 2, slice(3, 5)
 
 
@@ -151,9 +151,10 @@ class BalanceController:
         torque = torque - gains.leg_damping * seen.rate
         torque = torque.at[:, _KNEE].add(gains.knee_kp * error[:, _KNEE])
         low, high = _FADE
-        loaded = jnp.clip((seen.load - low) / (high - low), 0.0, 1.0)
+        above = seen.foot[:, 2] - seen.floor
+        grounded = jnp.clip((high - above) / (high - low), 0.0, 1.0)
         acts = jnp.zeros(len(LEG)).at[: _KNEE + 1].set(gains.hip)
-        acts = loaded[:, None] * acts.at[_ANKLES].set(gains.ankle)
+        acts = grounded[:, None] * acts.at[_ANKLES].set(gains.ankle)
         return posture + acts * (torque - posture)
 
     def _swing(self, gains: BalanceGains, seen: Perceived, step: Step) -> jax.Array:

@@ -72,7 +72,7 @@ class Plan(NamedTuple):
 
     Attributes:
       capture: [2] the capture point, m.
-      excess: [2] from the soles to the capture point, m; 0 above them.
+      excess: [2] from the soles to the capture point, as far as hips serve it, m.
       support: where the soles are pressed.
       force: [2, 3] of the floor on each foot, N.
     """
@@ -113,8 +113,8 @@ def plan_force(
     served = share_pressure(seen, pivot, stance, half_sole, margin)
     moment = gains.trunk_kp * (lean - seen.lean) - gains.trunk_kd * seen.lean_rate
     # On one leg the trunk stays upright: the step brings the support.
-    both = stance.all()
-    moment = moment + both * gains.swing * weight * (pivot - served.centre)
+    hips = stance.all() * _weigh(seen, 1.0, gains.sideways)
+    moment = moment + gains.swing * weight * hips @ (pivot - served.centre)
     turn = gains.hip * _limit(moment, gains.trunk_torque) / weight
     support = share_pressure(seen, pivot - turn, stance, half_sole, margin)
     lift = gains.height_kp * (stand_height - seen.height)
@@ -124,7 +124,7 @@ def plan_force(
     total = jnp.concatenate([push, lift[None]])
     return Plan(
         capture=capture,
-        excess=both * (capture - above.centre),
+        excess=hips @ (capture - above.centre),
         support=support,
         force=support.share[:, None] * total,
     )
@@ -145,6 +145,14 @@ def follow_lean(
     kept = asked * jnp.exp(-period / gains.lean_decay)
     larger = jnp.linalg.norm(wanted) > jnp.linalg.norm(kept)
     return gains.hip * jnp.where(larger, wanted, kept)
+
+
+def _weigh(
+    seen: Perceived, ahead: jax.Array | float, aside: jax.Array | float
+) -> jax.Array:
+    """Returns [2, 2] what scales a vector ahead and aside of the trunk's heading."""
+    frame = seen.heading[:2, :2]
+    return frame @ (jnp.stack([jnp.float32(ahead), aside])[:, None] * frame.T)
 
 
 def _limit(vector: jax.Array, longest: jax.Array | float) -> jax.Array:

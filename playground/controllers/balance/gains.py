@@ -52,6 +52,8 @@ class BalanceGains:
     """Largest moment that turns the trunk, N m."""
     swing: float = _gain("hip", 0.5, 0.0, 3.0)
     """Share of the pivot beyond the soles that turning the trunk serves at once."""
+    sideways: float = _gain("hip", 1.0, 0.0, 1.5)
+    """Share of swing and lean that acts sideways, where stiff legs do most."""
     lean: float = _gain("hip", 6.0, 0.0, 40.0)
     """Lean asked for, by how far the capture point is beyond the soles, rad/m."""
     lean_limit: float = _gain("hip", 0.9, 0.0, 1.4)

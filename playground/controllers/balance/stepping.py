@@ -19,8 +19,8 @@ from playground.controllers.balance.support import signed_margin
 _NARROW, _WIDE, _LONG = 0.17, 0.62, 0.6
 # Feet nearer than this, sideways, m, are close together.
 _CLOSE = 0.28
-# A foot is lifted while the other carries so much, N.
-_CARRIES = 60.0
+# A foot is lifted while the other is this near the floor, m.
+_DOWN = 0.02
 # A swing ends where the foot carries so much, N, after so much of its time.
 _LANDED, _EARLIEST = 30.0, 0.6
 # Share of the swing after which the target stays.
@@ -93,7 +93,7 @@ def advance(
         & (margin < -gains.trigger)  # False while undefined: both feet in the air
     )
     foot = jnp.where(flying, step.swing, foot_to_lift(seen, capture))
-    lift = lift & (seen.load[1 - foot] > _CARRIES)
+    lift = lift & (seen.foot[1 - foot, 2] - seen.floor < _DOWN)
     left = jnp.where(flying, gains.step_time - time, gains.step_time)
     moved = landing(foot, jnp.maximum(left, 0.0), gains, seen, capture, half_sole)
     settled = flying & (time > _SETTLED * gains.step_time)

@@ -114,8 +114,7 @@ class TrialStep:
 
     def __call__(self, trial: Trial, push: Push) -> Trial:
         """Moves a robot by one control step."""
-        sensed = self._noisy(self.robot.sense(trial.data), trial)
-        memory, torque = self.controller(push.gains, trial.memory, sensed)
+        memory, torque = self._act(trial, push)
         data = self.physics.step(trial.data, torque, self._wrench(trial, push))
         seen = self.controller.perception(self.robot.sense(data))
         period = self.physics.control_period
@@ -147,6 +146,14 @@ class TrialStep:
             saturated_s=trial.saturated_s + jnp.where(before, 0.0, period * saturated),
             **peaks,
         )
+
+    def inputs(self, trial: Trial, push: Push) -> tuple[jax.Array, jax.Array]:
+        """Returns what moves a robot next: torques [nu], N·m; push [substeps, 6]."""
+        return self._act(trial, push)[1], self._wrench(trial, push)
+
+    def _act(self, trial: Trial, push: Push) -> tuple[BalanceMemory, jax.Array]:
+        sensed = self._noisy(self.robot.sense(trial.data), trial)
+        return self.controller(push.gains, trial.memory, sensed)
 
     def _stands(
         self, seen: Perceived, gains: BalanceGains, moved: jax.Array

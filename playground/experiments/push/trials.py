@@ -40,6 +40,7 @@ class PushTrials:
       engine: Of the physics, resolved.
       step: One control step of one robot.
       stance: How the robot as designed stands, and where it is pushed.
+      move: trials [n], pushes [n], control steps -> trials [n]; compiled.
       steps_per_case: Physics steps of a robot that never falls, standing before the
         push left out: equal robots share that.
     """
@@ -71,7 +72,7 @@ class PushTrials:
         )
         self.steps_per_case = round(config.watch / physics.control_period)
         self._begin = jax.jit(jax.vmap(self.step.begin, (0, 0, None)))
-        self._move = jax.jit(self._segment)
+        self.move = jax.jit(self._segment)
 
     def run(self, cases: Cases) -> Outcomes:
         """Pushes any number of robots; a robot's outcome depends on its case alone."""
@@ -142,7 +143,7 @@ class PushTrials:
             left -= steps
             for rows, padded in _batches(np.flatnonzero(~trials.fallen)):
                 batch = jax.tree.map(lambda x, p=padded: x[p], (trials, pushes))
-                moved = _host(self._move(*batch, steps))
+                moved = _host(self.move(*batch, steps))
                 for kept, new in zip(
                     jax.tree.leaves(trials), jax.tree.leaves(moved), strict=True
                 ):
