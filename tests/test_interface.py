@@ -17,6 +17,7 @@ from conftest import ROBOTS, small_task
 from playground.errors import PlaygroundError
 from playground.interface.gl import find_gl
 from playground.interface.loop import Event, FixedCommand, run
+from playground.interface.offscreen import Offscreen
 from playground.interface.player import Player
 from playground.interface.scene import Frame, follow_model
 from playground.interface.video import Video
@@ -239,6 +240,31 @@ def test_video(task, tmp_path, suffix):
     assert all(100 < np.median(found) < 220 for found in columns)
     with pytest.raises(PlaygroundError, match="exists"):
         film(task, path, 0)
+
+
+def test_surfaces_do_not_draw_into_each_other():
+    try:
+        find_gl()
+    except PlaygroundError as error:
+        pytest.skip(str(error))
+    red, blue = (
+        mujoco.MjModel.from_xml_string(
+            "<mujoco><worldbody><light pos='0 0 9'/>"
+            f"<geom size='1' rgba='{rgba}'/></worldbody></mujoco>"
+        )
+        for rgba in ("1 0 0 1", "0 0 1 1")
+    )
+    camera = mujoco.MjvCamera()
+    camera.distance, camera.elevation = 4.0, -60.0
+    scenes = [(m, mujoco.MjData(m), Offscreen(m, (64, 48))) for m in (red, blue)]
+    for model, data, _ in scenes:
+        mujoco.mj_forward(model, data)
+    first, second = ([s.draw(d, camera) for _, d, s in scenes] for _ in range(2))
+    assert first[0][24, 32].argmax() == 0 and first[1][24, 32].argmax() == 2
+    np.testing.assert_array_equal(first, second)
+    scenes[0][2].close()
+    np.testing.assert_array_equal(scenes[1][2].draw(scenes[1][1], camera), first[1])
+    scenes[1][2].close()
 
 
 def test_video_refuses_other_kinds(task, tmp_path):

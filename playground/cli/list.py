@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import yaml
 
 from playground.cli.parse import parse_none
+from playground.controllers.balance.gains import BALANCED, STRATEGIES
 from playground.paths import asset_folder
 from playground.tasks.registry import TASKS
 
@@ -17,6 +18,8 @@ def run(args: Sequence[str]) -> int:
 
     for spec in ROBOTS.values():
         print(f"robot  {spec.name}: scenes {', '.join(spec.scenes)}")
+    for name in BALANCED:
+        print(f"control {name}: balance strategies {', '.join(STRATEGIES)}")
     servos = yaml.safe_load((asset_folder("configs") / "servos.yaml").read_text())
     for name, servo in servos.items():
         print(f"servo  {name}: {servo['description']}")

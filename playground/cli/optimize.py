@@ -8,6 +8,7 @@ import tyro
 
 from playground.cli.parse import parse, peek, take_kind
 from playground.config import merge, to_dict
+from playground.controllers.balance.gains import load_gains
 from playground.errors import PlaygroundError
 from playground.experiments.push.tune_config import TuneConfig
 from playground.learning.run_folder import (
@@ -52,6 +53,7 @@ def run_balance(args: Sequence[str]) -> int:
         "Evolve the gains of a balance strategy by pushing it from all sides.",
     )
     config = chosen.config
+    load_gains(config.strategy, config.start)  # a mistake there is told at once
     if resume:
         _require_same(config, stored)
         folder = existing_run(resume)

@@ -1,15 +1,18 @@
 """`playground sweep KIND`: find limits, thousands of robots in one batch."""
 
 import dataclasses
+import math
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from playground.cli.parse import parse, peek, take_kind
 from playground.config import merge, to_dict
-from playground.errors import PlaygroundError
+from playground.controllers.balance.gains import STRATEGIES
+from playground.errors import PlaygroundError, unknown
 from playground.experiments.push.config import PushConfig
 from playground.learning.run_folder import (
     existing_run,
@@ -27,8 +30,34 @@ class PushArguments:
     """Folder of the sweep; by default runs/push-ROBOT-TIME."""
     resume: str | None = None
     """Folder of a sweep to go on with, as its stored config says."""
+    capture: str | None = None
+    """Instead of a sweep: push the robot as designed once and write what it does,
+    moment by moment, and pictures of it into this folder."""
+    capture_impulse: float | None = None
+    """Of the push captured, N·s; by default 12."""
+    capture_direction: float | None = None
+    """Of the push captured, deg; by default 0, forward."""
+    capture_strategy: str | None = None
+    """Balance strategy captured; by default the last of --strategies."""
     config: Annotated[PushConfig, tyro.conf.arg(name="")] = PushConfig()
     """What determines the sweep."""
+
+    def __post_init__(self):
+        for name, most in (("impulse", 1000.0), ("direction", 360.0)):
+            value = getattr(self, f"capture_{name}")
+            least = -most if name == "direction" else 0.0
+            if value is not None and not least <= value <= most:
+                raise PlaygroundError(
+                    f"--capture-{name} must be within {least:g} to {most:g}, "
+                    f"got {value:g}"
+                )
+        if self.capture_strategy not in (None, *STRATEGIES):
+            raise unknown("strategy", str(self.capture_strategy), STRATEGIES)
+        for field in dataclasses.fields(self):
+            given = getattr(self, field.name) is not None
+            if field.name.startswith("capture_") and given and not self.capture:
+                flag = field.name.replace("_", "-")
+                raise PlaygroundError(f"--{flag} needs --capture FOLDER")
 
 
 def run(args: Sequence[str]) -> int:
@@ -50,6 +79,8 @@ def run_push(args: Sequence[str]) -> int:
         "Find the strongest push that each balance strategy withstands, by direction.",
     )
     config = chosen.config
+    if chosen.capture:
+        return _capture(chosen)
     if resume:
         _require_same(config, stored)
         folder = existing_run(resume)
@@ -81,6 +112,29 @@ def run_push(args: Sequence[str]) -> int:
         overwrite=bool(resume),
     )
     print(f"report: {report}")
+    return 0
+
+
+def _capture(chosen: PushArguments) -> int:
+    """Pushes one robot and writes down all of it."""
+    if chosen.out or chosen.resume:
+        raise PlaygroundError("--capture is no sweep: it takes no --out, no --resume")
+    folder = Path(str(chosen.capture))
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise PlaygroundError(f"'{folder}' holds something; give another folder")
+    config = chosen.config
+    strategy = chosen.capture_strategy or config.strategy_names[-1]
+    config = dataclasses.replace(config, strategies=strategy, models=0)
+    from playground.experiments.push.trials import PushTrials
+    from playground.interface.push_capture import capture
+    from playground.runtime import configure
+
+    device = configure()
+    trials = PushTrials(config)
+    print(f"{device} | engine {trials.engine}", flush=True)
+    impulse = 12.0 if chosen.capture_impulse is None else chosen.capture_impulse
+    direction = math.radians(chosen.capture_direction or 0.0)
+    print(capture(trials, impulse, direction, folder))
     return 0
 
 

@@ -1,7 +1,8 @@
 """The one loop in which a robot is watched: any player, command source and views.
 
-Sources and views know nothing of robots. A player moves one: under a policy in the very
-task it was trained on (player.py), or under a controller that is pushed (push_player.py).
+Sources and views know nothing of robots. A player moves one: by a policy, in the very
+task it was trained on (player.py), or by a controller while it is pushed
+(push_player.py).
 """
 
 import collections

@@ -23,6 +23,7 @@ class PushSummary:
     Attributes:
       strategy: Name of the balance strategy.
       outcome: "recovered", "fell", "diverged", or what has not come about yet.
+        What is told of a robot that diverged is of the time before.
       impulse: N·s, given so far.
       height: m above the floor, where it acted.
       peak_lean: rad, of the trunk.
@@ -105,28 +106,29 @@ class PushPlayer:
 
     def restart(self) -> None:
         """Sets the robot up as it first stood."""
-        self.trial, self._seen = self._begun, None
-        self._qpos = np.asarray(self.trial.data.qpos)
+        self.trial = self._known = self._begun
+        self._seen: Sample | None = None
         self._given = np.zeros(3)
 
     def step(self, command: np.ndarray) -> None:
         """Moves the robot by one period; there is nothing to command."""
         del command
-        self.trial, self._seen = self._step(self.trial, self._push)
-        self._given = self._given + np.asarray(self._seen.impulse)
+        self.trial, seen = self._step(self.trial, self._push)
+        self._seen, self._given = seen, self._given + np.asarray(seen.impulse)
         self.steps += 1
         if not self._diverged:
-            self._qpos = np.asarray(self.trial.data.qpos)
+            self._known = self.trial
 
     def frame(self, realtime: float) -> Frame:
         """Returns what there is to show; where the robot last was if it diverged."""
         assert self._seen is not None, "a frame is shown after a step"
         rows = push_rows(self._seen, self.trials.config, self._impulse, self._direction)
-        return Frame(self.time, self._qpos, rows, realtime)
+        qpos = np.asarray(self._known.data.qpos)
+        return Frame(self.time, qpos, rows, realtime)
 
     def summary(self, realtime: float, signal: int | None) -> PushSummary:
         """Returns how it went."""
-        trial = self.trial
+        trial = self._known
         return PushSummary(
             strategy=self.trials.config.strategy_names[0],
             outcome=self._outcome(),
@@ -146,10 +148,10 @@ class PushPlayer:
         return not np.isfinite(self.trial.data.qpos).all()
 
     def _outcome(self) -> str:
+        if self._known.fallen:
+            return "fell"  # whatever became of it on the floor
         if self._diverged:
             return "diverged"
-        if self.trial.fallen:
-            return "fell"
         if self.trial.time < self.trials.config.duration:
             return "not pushed to the end"
         return "recovered" if self.trial.stands else "has not recovered"

@@ -23,11 +23,14 @@ from playground.robots.robot import Robot, Sensed
 
 jax.tree_util.register_dataclass(BalanceGains)
 
-# Posture, per joint: stiffness, N m/rad (the last where it rolls); damping, N m s/rad.
+# Posture, per joint: stiffness, N m/rad (the last: of roll); damping, N m s/rad.
 _KP, _KD, _KP_ROLL = 120.0, 6.0, 400.0
-# A foot this far above the floor, m, is moved by posture alone; below the first, by
-# forces alone.
-_FADE = (0.01, 0.03)
+# A leg idles below the first value, and is moved by forces alone from the second on.
+# Without steps the load of its sole decides, N. With steps its sole's height does, m
+# below the floor: a leg set down, or about to carry alone, must push at once.
+_LOAD, _NEAR = (20.0, 60.0), (-0.03, -0.01)
+# Share of the gains that guide a leg, by joint: a light foot would chatter.
+_GUIDE = (1.0, 1.0, 1.0, 0.2, 0.2)
 _KNEE, _ANKLES = 2, slice(3, 5)
 
 
@@ -38,10 +41,12 @@ class BalanceMemory:
     Attributes:
       lean: [2] lean of the trunk asked for, rad.
       step: the step under way.
+      foothold: [2, 3] where each sole last carried or swung to, m, world frame.
     """
 
     lean: jax.Array
     step: Step
+    foothold: jax.Array
 
 
 class BalanceController:
@@ -100,9 +105,10 @@ class BalanceController:
         self._mass_below = jnp.asarray(below, jnp.float32)
         self._com_height = float(data.subtree_com[robot.base_body, 2])
 
-    def init(self) -> BalanceMemory:
+    def init(self, sensed: Sensed) -> BalanceMemory:
         """Returns the memory of a robot that stands."""
-        return BalanceMemory(lean=jnp.zeros(2), step=standing())
+        foot = self.perception(sensed).foot
+        return BalanceMemory(lean=jnp.zeros(2), step=standing(), foothold=foot)
 
     def pose(self, gains: BalanceGains) -> jax.Array:
         """Returns the joint angles [nu] to stand with, rad."""
@@ -129,11 +135,17 @@ class BalanceController:
         pose = pose.at[self._arms].add(gains.arms * lean @ seen.ahead)
         error = pose - sensed.joint_position
         torque = jnp.asarray(self._kp * error - _KD * sensed.joint_velocity)
-        legs = self._carry(gains, seen, plan, torque[self._legs], error[self._legs])
-        legs = jnp.where(step.stance[:, None], legs, self._swing(gains, seen, step))
+        placed = (seen.load > _LOAD[1]) | ~step.stance
+        foothold = jnp.where(placed[:, None], seen.foot, memory.foothold)
+        guided = self._guide(gains, seen, step, foothold)
+        # A robot that may not step keeps its feet where they were.
+        holds = (gains.hip > 0) & (gains.step == 0)
+        idle = jnp.where(holds, guided, torque[self._legs])
+        legs = self._carry(gains, seen, plan, idle, error[self._legs])
+        legs = jnp.where(step.stance[:, None], legs, guided)
         torque = torque.at[self._legs].set(legs)
         return (
-            BalanceMemory(lean=lean, step=step),
+            BalanceMemory(lean=lean, step=step, foothold=foothold),
             jnp.clip(torque, -self.limit, self.limit),
         )
 
@@ -142,26 +154,29 @@ class BalanceController:
         gains: BalanceGains,
         seen: Perceived,
         plan: Plan,
-        posture: jax.Array,
+        idle: jax.Array,
         error: jax.Array,
     ) -> jax.Array:
-        """Returns the torques [2, 5] of legs that carry, as far as they do."""
+        """Returns the torques [2, 5] of legs that carry; of idle ones, `idle`."""
         support = plan.support
         torque = joint_torques(seen, plan.force, support.point, self._mass_below)
         torque = torque - gains.leg_damping * seen.rate
         torque = torque.at[:, _KNEE].add(gains.knee_kp * error[:, _KNEE])
-        low, high = _FADE
-        above = seen.foot[:, 2] - seen.floor
-        grounded = jnp.clip((high - above) / (high - low), 0.0, 1.0)
+        near = _ramp(seen.floor - seen.foot[:, 2], _NEAR)
+        carries = jnp.where(gains.step > 0, near, _ramp(seen.load, _LOAD))
         acts = jnp.zeros(len(LEG)).at[: _KNEE + 1].set(gains.hip)
-        acts = grounded[:, None] * acts.at[_ANKLES].set(gains.ankle)
-        return posture + acts * (torque - posture)
+        acts = carries[:, None] * acts.at[_ANKLES].set(gains.ankle)
+        return idle + acts * (torque - idle)
 
-    def _swing(self, gains: BalanceGains, seen: Perceived, step: Step) -> jax.Array:
-        """Returns the torques [2, 5] with which each leg would swing."""
+    def _guide(
+        self, gains: BalanceGains, seen: Perceived, step: Step, foothold: jax.Array
+    ) -> jax.Array:
+        """Returns the torques [2, 5] that swing a leg, or hold it to its foothold."""
 
         def angles(ahead: float) -> jax.Array:
-            sole = swing_path(step, gains, seen.floor, step.time + ahead)
+            path = swing_path(step, gains, seen.floor, step.time + ahead)
+            stay = foothold.at[:, 2].set(seen.floor)
+            sole = jnp.where(step.stance[:, None], stay, path)
             hip = seen.position + self._size.hip @ seen.attitude.T
             hip = hip + ahead * seen.trunk_velocity
             ankle = sole + self._ankle_from_sole @ seen.heading.T
@@ -173,5 +188,12 @@ class BalanceController:
         rate = (angles(self.period) - now) / self.period
         nothing = jnp.zeros((len(SIDES), 3))
         held = joint_torques(seen, nothing, seen.foot, self._mass_below)
-        follow = gains.swing_kp * (now - seen.angle)
-        return held + follow + gains.swing_kd * (rate - seen.rate)
+        follow = gains.guide_kp * (now - seen.angle)
+        follow = follow + gains.guide_kd * (rate - seen.rate)
+        return held + jnp.array(_GUIDE) * follow
+
+
+def _ramp(value: jax.Array, ends: tuple[float, float]) -> jax.Array:
+    """Returns 0 up to the first end, 1 from the second on."""
+    low, high = ends
+    return jnp.clip((value - low) / (high - low), 0.0, 1.0)

@@ -8,6 +8,8 @@ from playground.config import merge, read_yaml
 from playground.errors import PlaygroundError, unknown
 from playground.paths import asset_folder
 
+# Robots that the balance controller can keep up.
+BALANCED = ("biped",)
 # Strategy -> what acts in it.
 _PARTS = {
     "none": (),
@@ -66,6 +68,10 @@ class BalanceGains:
     """Damping of the joints that carry weight, N m s/rad."""
     knee_kp: float = _gain("hip", 100.0, 0.0, 600.0)
     """Stiffness of a knee that carries weight, N m/rad."""
+    guide_kp: float = _gain("hip", 400.0, 50.0, 2000.0)
+    """Stiffness of a leg that carries nothing, N m/rad."""
+    guide_kd: float = _gain("hip", 25.0, 1.0, 100.0)
+    """Damping of a leg that carries nothing, N m s/rad."""
 
     crouch: float = _gain("step", 0.0, 0.0, 0.12)
     """How much lower than upright it stands, m."""
@@ -79,10 +85,6 @@ class BalanceGains:
     """Height of a swing, m."""
     overstep: float = _gain("step", 0.0, -0.1, 0.3)
     """How far beyond the capture point a foot is set, as a share of the step."""
-    swing_kp: float = _gain("step", 600.0, 50.0, 2000.0)
-    """Stiffness of a swinging leg, N m/rad."""
-    swing_kd: float = _gain("step", 25.0, 1.0, 100.0)
-    """Damping of a swinging leg, N m s/rad."""
 
     def __post_init__(self):
         for field in dataclasses.fields(self):

@@ -4,7 +4,7 @@ import dataclasses
 import math
 
 from playground.config import require_finite
-from playground.controllers.balance.gains import STRATEGIES
+from playground.controllers.balance.gains import BALANCED, STRATEGIES
 from playground.errors import PlaygroundError, unknown
 from playground.physics.settings import check_engine
 
@@ -57,6 +57,8 @@ class PushConfig:
     def __post_init__(self):
         require_finite(self)
         check_engine(self.engine)
+        if self.robot not in BALANCED:
+            raise unknown("robot that balances", self.robot, BALANCED)
         for name in self.strategy_names:
             if name not in STRATEGIES:
                 raise unknown("strategy", name, STRATEGIES)

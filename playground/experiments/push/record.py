@@ -1,5 +1,6 @@
 """Records one pushed robot, step by step: what it senses and does, and how it fared."""
 
+import dataclasses
 import math
 from typing import Any
 
@@ -164,7 +165,7 @@ def record_push(trials: PushTrials, impulse: float, direction: float) -> Record:
     @jax.jit
     def go(push: Push) -> Record:
         trial = step.begin(push.gains, jnp.int32(0), config.settle)
-        return record(step, trial.replace(key=key), push, steps)
+        return record(step, dataclasses.replace(trial, key=key), push, steps)
 
     return jax.tree.map(np.asarray, go(single_push(trials, impulse, direction)))
 
@@ -181,7 +182,7 @@ def columns(found: Record) -> dict[str, np.ndarray]:
         "zmp": found.zmp,
         "cop": samples.pressure,
     }
-    table = {"time_s": samples.time}
+    table: dict[str, Any] = {"time_s": samples.time}
     for name, point in points.items():
         for i, axis in enumerate("xy"):
             table[f"{name}_{axis}_m"] = point[:, i] - found.final.com[i]
@@ -197,10 +198,20 @@ def columns(found: Record) -> dict[str, np.ndarray]:
     return table
 
 
-def metrics(found: Record, trials: PushTrials, impulse: float) -> dict[str, Any]:
-    """Returns what is told of a record, as plain values; undefined ones are None."""
+def metrics(
+    found: Record, trials: PushTrials, impulse: float, direction: float
+) -> dict[str, Any]:
+    """Returns what is told of a record, as plain values; undefined ones are None.
+
+    Args:
+      found: The record.
+      trials: What `record_push` was given.
+      impulse: The same.
+      direction: The same.
+    """
     final, config = found.final, trials.config
-    numbers = {
+    numbers: dict[str, Any] = {
+        "direction_deg": math.degrees(direction),
         "impulse_asked_Ns": impulse,
         "impulse_delivered_Ns": np.linalg.norm(found.samples.impulse.sum(0)),
         "duration_s": config.duration,
@@ -216,7 +227,7 @@ def metrics(found: Record, trials: PushTrials, impulse: float) -> dict[str, Any]
         "strategy": config.strategy_names[0],
         "engine": trials.engine,
         "recovered": bool(final.stands),
-        "diverged": not np.isfinite(final.data.qpos).all(),
+        "diverged": _diverged(found),
         "steps": int(final.memory.step.count),
         "origin_m": [float(x) for x in final.com],
         **{
@@ -224,6 +235,12 @@ def metrics(found: Record, trials: PushTrials, impulse: float) -> dict[str, Any]
             for name, value in numbers.items()
         },
     }
+
+
+def _diverged(found: Record) -> bool:
+    """Returns whether its physics left the finite numbers before it fell."""
+    finite = np.isfinite(found.samples.qpos).all(1)
+    return not finite.all() and not (found.samples.fallen & finite).any()
 
 
 def _time_to_recover(found: Record) -> float:

@@ -96,10 +96,11 @@ class TrialStep:
         qpos = qpos.at[robot.qpos_index].set(pose).at[2].add(-gains.crouch)
         still = jnp.zeros(robot.model.nv), jnp.zeros(robot.model.nu)
         data = self.physics.init(qpos, *still, model)
-        seen = self.controller.perception(robot.sense(data))
+        sensed = robot.sense(data)
+        seen = self.controller.perception(sensed)
         return Trial(
             data=data,
-            memory=self.controller.init(),
+            memory=self.controller.init(sensed),
             time=jnp.float32(-settle),
             key=jnp.zeros(2, jnp.uint32),
             ankles=seen.ankle,

@@ -3,7 +3,7 @@
 import dataclasses
 
 from playground.config import require_finite
-from playground.controllers.balance.gains import STRATEGIES, tunable
+from playground.controllers.balance.gains import BALANCED, STRATEGIES, tunable
 from playground.errors import PlaygroundError, unknown
 from playground.physics.settings import check_engine
 
@@ -52,6 +52,8 @@ class TuneConfig:
     def __post_init__(self):
         require_finite(self)
         check_engine(self.engine)
+        if self.robot not in BALANCED:
+            raise unknown("robot that balances", self.robot, BALANCED)
         if self.strategy not in STRATEGIES or not tunable(self.strategy):
             raise unknown("strategy to tune", self.strategy, STRATEGIES[1:])
         if self.objective not in OBJECTIVES:
