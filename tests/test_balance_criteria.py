@@ -28,6 +28,7 @@ from playground.robots.robot import Robot
 
 POINTS = 8  # two soles
 CLOSE = 3e-6  # m, of float32 and of corners within 1 um of a line
+SLOW = ("mjx", "warp")
 
 
 @jax.jit
@@ -166,7 +167,7 @@ def test_a_free_capture_point_runs_away_exponentially():
     def away(time):
         place, speed = pendulum(start, pressure, height, time)
         com = jnp.array([*place, height + floor])
-        return capture_point(com, jnp.array([*speed, 0.4]), floor) - pressure
+        return capture_point(com, jnp.array([*speed, 0.4]), height) - pressure
 
     first = away(0.0)
     for time in (0.1, 0.35, 0.8):
@@ -176,7 +177,7 @@ def test_a_free_capture_point_runs_away_exponentially():
 def test_pressure_at_the_capture_point_brings_the_pendulum_to_rest_there():
     height, start = 0.9, np.array([[0.02, -0.01], [0.3, -0.2]])
     com = jnp.array([*start[0], height])
-    xi = np.asarray(capture_point(com, jnp.array([*start[1], 0.0]), 0.0), float)
+    xi = np.asarray(capture_point(com, jnp.array([*start[1], 0.0]), height), float)
     place, speed = pendulum(start, xi, height, 2.0)
     np.testing.assert_allclose(place, xi, atol=2e-4)
     np.testing.assert_allclose(speed, 0, atol=1e-3)
@@ -231,6 +232,17 @@ def test_centre_of_pressure_by_hand():
 # The biped, on each engine.
 
 STANDS, AIRBORNE = 0, 1  # rows of `states`; the others move
+
+
+@pytest.fixture(
+    scope="module",
+    # MJX compiles for long.
+    params=["native", *(pytest.param(x, marks=pytest.mark.slow) for x in SLOW)],
+)
+def engine(request) -> str:
+    if request.param == "warp":
+        pytest.importorskip("warp")
+    return request.param
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import copy
 
+import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
@@ -199,7 +200,7 @@ def test_com_sensors_read_what_moves(biped):
 
 def test_every_sensor_of_the_controller_reads_its_part(biped):
     """`Perception` against MuJoCo's own fields, in ten postures."""
-    model, perception = biped.model, Perception(biped)
+    model, perception = biped.model, jax.jit(Perception(biped))
     for seed in range(10):
         data = at_random(biped, seed)
         seen = perception(biped.sense(data))

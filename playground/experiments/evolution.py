@@ -69,6 +69,7 @@ class Evolution:
             "popsize": population,
             "verbose": -9,
             "verb_log": 0,
+            "randn": _draw,
         }
         # The package draws from numpy's global generator; this one is kept apart.
         self._random: Any = np.random.RandomState(seed).get_state()
@@ -100,12 +101,6 @@ class Evolution:
             self.best = Best(named, float(scores[top]), self.generation)
         self.generation += 1
 
-    def mean(self) -> dict[str, float]:
-        """Returns the centre of the search, in its own units."""
-        centre = np.clip(self._search.mean, 0.0, 1.0)
-        values = self._low + centre * self._span
-        return dict(zip(self.names, values.tolist(), strict=True))
-
     @property
     def sigma(self) -> float:
         """The present standard deviation, as a fraction of a range."""
@@ -128,13 +123,20 @@ class Evolution:
             raise PlaygroundError(f"no search in '{folder}' ({STATE} is not there)")
         try:
             found = pickle.loads(path.read_bytes())
-        except (pickle.UnpicklingError, EOFError, AttributeError) as error:
+        except (pickle.UnpicklingError, EOFError, AttributeError, ImportError) as error:
             raise PlaygroundError(f"'{path}' is damaged: {error}") from error
+        if not isinstance(found, Evolution):
+            raise PlaygroundError(f"'{path}' holds no search")
         if found.names != names:
             raise PlaygroundError(
                 f"'{path}' searches {', '.join(found.names)}, not {', '.join(names)}"
             )
         return found
+
+
+def _draw(*shape: int) -> np.ndarray:
+    """Draws from the generator that is global when it is called, restored or not."""
+    return np.random.randn(*shape)
 
 
 class _generator:

@@ -139,9 +139,11 @@ class BalanceController:
         foothold = jnp.where(placed[:, None], seen.foot, memory.foothold)
         guided = self._guide(gains, seen, step, foothold)
         # A robot that may not step keeps its feet where they were.
-        holds = (gains.hip > 0) & (gains.step == 0)
-        idle = jnp.where(holds, guided, torque[self._legs])
-        legs = self._carry(gains, seen, plan, idle, error[self._legs])
+        holds = (gains.ankle > 0) & (gains.step == 0)
+        posture = torque[self._legs]
+        idle = jnp.where(holds, guided, posture)
+        legs = self._carry(gains, seen, plan, posture, error[self._legs])
+        legs = idle + self._carries(gains, seen)[:, None] * (legs - idle)
         legs = jnp.where(step.stance[:, None], legs, guided)
         torque = torque.at[self._legs].set(legs)
         return (
@@ -149,24 +151,27 @@ class BalanceController:
             jnp.clip(torque, -self.limit, self.limit),
         )
 
+    def _carries(self, gains: BalanceGains, seen: Perceived) -> jax.Array:
+        """Returns [2] how far each leg carries, 0 to 1."""
+        near = _ramp(seen.floor - seen.foot[:, 2], _NEAR)
+        return jnp.where(gains.step > 0, near, _ramp(seen.load, _LOAD))
+
     def _carry(
         self,
         gains: BalanceGains,
         seen: Perceived,
         plan: Plan,
-        idle: jax.Array,
+        posture: jax.Array,
         error: jax.Array,
     ) -> jax.Array:
-        """Returns the torques [2, 5] of legs that carry; of idle ones, `idle`."""
+        """Returns the torques [2, 5] of legs that carry: forces where they act."""
         support = plan.support
         torque = joint_torques(seen, plan.force, support.point, self._mass_below)
         torque = torque - gains.leg_damping * seen.rate
         torque = torque.at[:, _KNEE].add(gains.knee_kp * error[:, _KNEE])
-        near = _ramp(seen.floor - seen.foot[:, 2], _NEAR)
-        carries = jnp.where(gains.step > 0, near, _ramp(seen.load, _LOAD))
         acts = jnp.zeros(len(LEG)).at[: _KNEE + 1].set(gains.hip)
-        acts = carries[:, None] * acts.at[_ANKLES].set(gains.ankle)
-        return idle + acts * (torque - idle)
+        acts = acts.at[_ANKLES].set(gains.ankle)
+        return posture + acts * (torque - posture)
 
     def _guide(
         self, gains: BalanceGains, seen: Perceived, step: Step, foothold: jax.Array

@@ -17,15 +17,15 @@ def pendulum_rate(height: jax.Array) -> jax.Array:
     return jnp.sqrt(GRAVITY / height)
 
 
-def capture_point(com: jax.Array, velocity: jax.Array, floor: jax.Array) -> jax.Array:
+def capture_point(com: jax.Array, velocity: jax.Array, height: jax.Array) -> jax.Array:
     """Returns xi = c + v / omega, [2] m, world frame.
 
     Args:
       com: [3] centre of mass, m.
       velocity: [3] its velocity, m/s.
-      floor: height of the floor, m.
+      height: of the centre of mass above the floor, m, above 0.
     """
-    return com[:2] + velocity[:2] / pendulum_rate(com[2] - floor)
+    return com[:2] + velocity[:2] / pendulum_rate(height)
 
 
 def momentum_offset(

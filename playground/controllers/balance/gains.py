@@ -73,7 +73,7 @@ class BalanceGains:
     guide_kd: float = _gain("hip", 25.0, 1.0, 100.0)
     """Damping of a leg that carries nothing, N m s/rad."""
 
-    crouch: float = _gain("step", 0.0, 0.0, 0.12)
+    crouch: float = _gain("hip", 0.0, 0.0, 0.12)
     """How much lower than upright it stands, m."""
     trigger: float = _gain("step", 0.03, 0.0, 0.15)
     """A step begins when the capture point is so far beyond the soles, m."""

@@ -10,6 +10,8 @@ from playground.robots.robot import Robot, Sensed
 
 SIDES = ("left", "right")
 LEG = ("hip_roll", "hip_pitch", "knee", "ankle_pitch", "ankle_roll")
+# A robot that lies has no pendulum; its height counts as this at least, m.
+_LOWEST = 0.1
 CORNERS = ("front_left", "front_right", "back_left", "back_right")
 
 
@@ -61,8 +63,8 @@ class Perceived:
 
     @property
     def height(self) -> jax.Array:
-        """Height of the centre of mass above the floor, m."""
-        return self.com[2] - self.floor
+        """Height of the centre of mass above the floor as a pendulum, m, above 0."""
+        return jnp.maximum(self.com[2] - self.floor, _LOWEST)
 
     @property
     def ankle(self) -> jax.Array:
@@ -88,7 +90,7 @@ class Perceived:
           mass: of the robot, kg.
           momentum: share of the angular momentum counted in.
         """
-        xi = capture_point(self.com, self.velocity, self.floor)
+        xi = capture_point(self.com, self.velocity, self.height)
         return xi + momentum * momentum_offset(self.momentum, mass, self.height)
 
     def support(self) -> Hull:

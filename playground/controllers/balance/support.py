@@ -51,7 +51,9 @@ def convex_hull(points: jax.Array, valid: jax.Array) -> Hull:
     between = (share >= -1e-4) & (share <= 1 + 1e-4)
     fits = jnp.where(on_line, between, left > 0) | ~valid[None]
     is_edge = pair & (length2 > _SMALL) & fits.all(-1)
-    area2 = jnp.where(is_edge, _cross(start, start + along), 0.0).sum()
+    # Seen from one of them: far from the origin the sum would be lost in rounding.
+    corner = points[jnp.argmax(valid)]
+    area2 = jnp.where(is_edge, _cross(start - corner, along), 0.0).sum()
     return Hull(start, along, is_edge, (is_edge.sum() >= 3) & (area2 > 1e-6))
 
 
