@@ -4,4 +4,5 @@ import sys
 
 from playground.cli.main import main
 
-sys.exit(main(["infer", *sys.argv[1:]]))
+sys.argv.insert(1, "infer")
+sys.exit(main())

@@ -4,4 +4,5 @@ import sys
 
 from playground.cli.main import main
 
-sys.exit(main(["train", *sys.argv[1:]]))
+sys.argv.insert(1, "train")
+sys.exit(main())

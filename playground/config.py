@@ -42,20 +42,42 @@ def preset_path(folder: str, name: str) -> Path:
     return found[name]
 
 
+class _StrictLoader(yaml.SafeLoader):
+    """Refuses a key that stands twice; plain YAML takes the last without a word."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key '{key.value}' stands twice",
+                    problem_mark=key.start_mark,
+                )
+            seen.add(str(key.value))
+        return node
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Returns the mapping in a YAML file ({} for an empty one).
+    """Returns the mapping in a YAML file, which holds one key at least.
 
     Raises:
-      PlaygroundError: the file is no YAML mapping.
+      PlaygroundError: the file is no such mapping, or a key stands in it twice.
     """
     try:
-        values = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        message = " ".join(str(error).split())
+        values = yaml.load(path.read_text(), _StrictLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = f", line {mark.line + 1}" if mark else ""
+        raise PlaygroundError(f"cannot read '{path}'{line}: {error.problem}") from error
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        message = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise PlaygroundError(f"cannot read '{path}': {message}") from error
-    if not isinstance(values, Mapping | None):
+    if not values:
+        raise PlaygroundError(f"'{path}' is empty: it has to hold keys and values")
+    if not isinstance(values, Mapping):
         raise PlaygroundError(f"'{path}' holds no mapping of keys to values")
-    return dict(values or {})
+    return dict(values)
 
 
 def merge(config: T, values: Mapping[str, Any], where: str = "") -> T:
@@ -103,6 +125,18 @@ def require_finite(config: Any, where: str = "") -> None:
                 raise PlaygroundError(f"{where}{field.name} must be finite: {number}")
 
 
+def differences(before: T, after: T, where: str = "") -> dict[str, tuple[Any, Any]]:
+    """Returns path -> (value before, value after) of what differs in two configs."""
+    found: dict[str, tuple[Any, Any]] = {}
+    for field in dataclasses.fields(before):  # type: ignore[arg-type]
+        values = getattr(before, field.name), getattr(after, field.name)
+        if dataclasses.is_dataclass(values[0]):
+            found |= differences(*values, f"{where}{field.name}.")
+        elif values[0] != values[1]:
+            found[f"{where}{field.name}"] = values
+    return found
+
+
 def to_dict(config: Any) -> dict[str, Any]:
     """Returns a config as plain mappings, lists and scalars, ready for YAML or JSON."""
     return json.loads(json.dumps(dataclasses.asdict(config)))
@@ -137,12 +171,12 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
             raise PlaygroundError(f"{where} must be a list{size}, got {value!r}")
         kinds = args[:1] * len(value) if many else args
         return tuple(_convert(v, k, where) for v, k in zip(value, kinds, strict=True))
-    if hint is float and isinstance(value, str) and _SCIENTIFIC.fullmatch(value):
-        return float(value)  # YAML reads 1e-4, without a dot, as text
+    if hint in (int, float) and isinstance(value, str) and _SCIENTIFIC.fullmatch(value):
+        value = float(value)  # YAML reads 1e-4 and 1e6, without a dot, as text
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if hint is int and isinstance(value, float) and value.is_integer():
-        return int(value)  # YAML reads 1e6 as a float only with a dot
+        return int(value)
     if not isinstance(value, hint) or (hint is not bool and isinstance(value, bool)):
         raise PlaygroundError(f"{where} must be {hint.__name__}, got {value!r}")
     return value

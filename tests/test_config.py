@@ -39,6 +39,7 @@ def test_an_unknown_key_names_the_near_one(path, near):
     [
         ("seed", "0", "seed must be int, got '0'"),
         ("seed", 0.5, "seed must be int, got 0.5"),
+        ("seed", "5e-1", "seed must be int, got 0.5"),
         ("seed", True, "seed must be int, got True"),
         ("wandb", 1, "wandb must be bool, got 1"),
         ("task", 3, "task must be str, got 3"),
@@ -70,6 +71,8 @@ def test_a_value_of_the_wrong_type_is_refused(path, value, message):
         ("ppo.learning_rate", float("nan")),
         ("ppo.discount", 1.1),
         ("network.policy_layers", [64, 0]),
+        ("network.policy_layers", []),
+        ("network.value_layers", []),
         ("network.observation_clip", 0.0),
         ("warm_start.updates", 0),
         ("warm_start.exploration_std", 0.0),
@@ -139,6 +142,10 @@ print([m for m in ("jax", "brax", "mujoco", "orbax") if m in sys.modules])
         "train --env.sim-dt 0.003",
         "train --ppo.learning-rate nan",
         "train --distributed here",
+        "train --total-steps 1e-1",
+        "train --network.policy-layers",
+        "export run --out policy.npz",
+        "infer policy.onnx --trace trace",
         f"train --resume {tmp_path}",
     ]
     done = subprocess.run(
@@ -159,6 +166,10 @@ print([m for m in ("jax", "brax", "mujoco", "orbax") if m in sys.modules])
         "nearest: sim_dt",
         "ppo.learning_rate must be finite",
         "HOST:PORT,PROCESSES,ID",
+        "--total-steps: must be a whole number, got '1e-1'",
+        "network policy_layers needs one size at least",
+        "--out must end in .onnx, got 'policy.npz'",
+        "--trace must end in .npz, got 'trace'",
         "no config.yaml",
     ]
     for line, part in zip(lines, wanted, strict=True):

@@ -15,6 +15,7 @@ from playground.physics.settings import check_engine, substeps_of
 from playground.robots.names import find, names
 from playground.robots.registry import load_robot
 
+ROOT = Path(__file__).parents[1]
 # Seconds. The second bound is the promise made; here it takes a quarter of that.
 IMPORT_S, MISTAKE_S = 0.1, 2.0
 
@@ -113,6 +114,31 @@ def test_a_wrong_config_is_told_before_anything_loads():
     assert told.stderr.startswith("playground: ppo num_envs 510 does not divide")
     assert "nearest: 508 or 512" in told.stderr and told.stderr.count("\n") == 1
     assert quickest(lambda: python(*args)) < MISTAKE_S
+
+
+@pytest.mark.parametrize("name", ["infer", "train"])
+def test_a_script_owns_its_process_as_the_command_does(name):
+    """Its signals and its quiet come from `main` alone, called without arguments."""
+    script = f"""
+import runpy, signal, sys, os
+sys.argv = ["{name}.py", "--no-such-flag"]
+try:
+    runpy.run_path("{ROOT / name}.py", run_name="__main__")
+except SystemExit as stop:
+    print(stop.code, os.environ["TF_CPP_MIN_LOG_LEVEL"], sys.argv[1])
+print(signal.getsignal(signal.SIGINT) is signal.SIG_DFL)
+"""
+    env = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
+    command = [sys.executable, "-c", script]
+    told = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert told.stdout.split() == ["2", "3", name, "True"]
+    assert told.stderr.startswith("playground: ") and told.stderr.count("\n") == 1
+
+
+def test_the_list_names_what_there_is():
+    told = python("-m", "playground", "list").stdout
+    for part in ("servo  sts3215: ", "task   open_duck_joystick: ", "policy "):
+        assert part in told
 
 
 def test_mjx_says_nothing_of_warp_unless_it_is_broken(tmp_path: Path):

@@ -123,10 +123,18 @@ def test_a_report_is_written_once(still, tmp_path):
     assert summary["cost_of_transport"] is None
     for picture in ("velocity", "falls", "feet"):
         assert (folder / f"{picture}.png").stat().st_size > 10_000
-    with pytest.raises(PlaygroundError, match=MARKDOWN):
+    with pytest.raises(PlaygroundError, match=rf"{MARKDOWN}.* or --overwrite"):
         write_report(still, folder, policy="other", command="")
     assert (folder / MARKDOWN).read_text() == text
     check_folder(folder, overwrite=True)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_report_does_not_go_into_the_folder_of_a_run(tmp_path, overwrite):
+    (tmp_path / "config.yaml").write_text("task: open_duck_joystick\n")
+    with pytest.raises(PlaygroundError, match=r"folder of a run.*/evaluation$"):
+        check_folder(tmp_path, overwrite)
+    check_folder(tmp_path / "evaluation", overwrite)
 
 
 def test_results_do_not_depend_on_the_batch(still, spec):

@@ -269,7 +269,14 @@ def test_a_session_trains_exports_and_tells(trainer, tmp_path, monkeypatch, caps
     told = capsys.readouterr().out
     for part in ("a test machine", "engine native", "total_steps: 160", "differs"):
         assert part in told
+    score = run.checkpoints.progress("best").score
+    assert f"of the best checkpoint, 160 steps: {score}" in told
+    assert f"last evaluation, 160 steps: {score}" in told
     assert load_policy(run.run.policy, published_contract()).contract.n_act == 14
+    # Saved by a signal between two evaluations, a state has no figures of its own.
+    state, progress = run.start()
+    run.checkpoints.save("last", state, dataclasses.replace(progress, score=None))
+    assert str(run.checkpoints.progress("last")) == "160 steps"
     stopped = SimpleNamespace(
         task=run.task,
         train=lambda: SimpleNamespace(signal=15, env_steps=320),

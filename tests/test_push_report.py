@@ -104,7 +104,6 @@ def test_the_reference_stands_beside_the_same_push_only():
     assert reference(made()) == {"forward": 11.79, "sideways": 18.13, "backward": 3.21}
     assert reference(made(duration=0.1)) == {}
     assert reference(made(height="com")) == {}
-    assert reference(made(robot="other")) == {}
 
 
 def test_numbers_are_written_as_json_and_csv(tmp_path):

@@ -101,15 +101,24 @@ def test_other_mistakes_are_told(own, tmp_path):
         load_servo("sts3214")
     with pytest.raises(PlaygroundError, match=r"'nowhere\.yaml' does not exist"):
         load_servo("nowhere.yaml")
-    with pytest.raises(PlaygroundError, match="holds no table"):
+    with pytest.raises(PlaygroundError, match="holds no mapping"):
         load_servo(own([1, 2]))
-    with pytest.raises(PlaygroundError, match="holds no table"):
+    with pytest.raises(PlaygroundError, match="is empty"):
         load_servo(own(""))
+    with pytest.raises(PlaygroundError, match=r"unknown key .*'mine'"):
+        load_servo(own({"mine": OWN, "other": OWN}))
     bad = tmp_path / "bad.yml"
     bad.write_text("kp: [1")
-    with pytest.raises(PlaygroundError, match="is not YAML") as told:
+    with pytest.raises(PlaygroundError, match=r"bad\.yml', line 1: ") as told:
         load_servo(str(bad))
     assert "\n" not in str(told.value)
+    bad.write_text("kp: 1\nkv: 0\nkp: 2\n")
+    with pytest.raises(PlaygroundError, match="line 3: the key 'kp' stands twice"):
+        load_servo(str(bad))
+
+
+def test_an_entry_under_its_name_is_a_servo_file_too(own):
+    assert load_servo(own({"mine": OWN})) == load_servo(own()) == Servo(**OWN)
 
 
 def state(robot, rng, spread: float):

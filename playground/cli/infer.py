@@ -54,6 +54,8 @@ class Arguments(Shown):
         super().__post_init__()
         if not 0 <= self.seed < 2**32:
             raise PlaygroundError(f"--seed must be within 0..2^32-1, got {self.seed}")
+        if self.trace is not None and Path(self.trace).suffix != ".npz":
+            raise PlaygroundError(f"--trace must end in .npz, got '{self.trace}'")
 
 
 @dataclasses.dataclass(frozen=True)

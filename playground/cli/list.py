@@ -3,9 +3,8 @@
 import importlib.util
 from collections.abc import Sequence
 
-import yaml
-
 from playground.cli.parse import parse_none
+from playground.config import read_yaml
 from playground.controllers.balance.gains import BALANCED, STRATEGIES
 from playground.paths import asset_folder
 from playground.tasks.registry import TASKS
@@ -20,7 +19,7 @@ def run(args: Sequence[str]) -> int:
         print(f"robot  {spec.name}: scenes {', '.join(spec.scenes)}")
     for name in BALANCED:
         print(f"control {name}: balance strategies {', '.join(STRATEGIES)}")
-    servos = yaml.safe_load((asset_folder("configs") / "servos.yaml").read_text())
+    servos = read_yaml(asset_folder("configs") / "servos.yaml")
     for name, servo in servos.items():
         print(f"servo  {name}: {servo['description']}")
     for name, task in TASKS.items():
@@ -30,7 +29,7 @@ def run(args: Sequence[str]) -> int:
         print(f"task   {name}: {task.description}; presets {', '.join(presets)}")
     warp = "" if importlib.util.find_spec("warp") else " (not installed)"
     print(f"engine native, mjx, warp{warp}")
-    policies = sorted(asset_folder("policies").glob("*.onnx"))
-    for path in policies:
-        print(f"policy {path}")
+    policies = sorted(str(p) for p in asset_folder("policies").glob("*.onnx"))
+    for policy in policies or ["none shipped"]:
+        print(f"policy {policy}")
     return 0

@@ -8,10 +8,16 @@ from collections.abc import Collection, Sequence
 from typing import TypeVar
 
 import tyro
+from tyro.constructors import (
+    ConstructorRegistry,
+    PrimitiveConstructorSpec,
+    PrimitiveTypeInfo,
+)
 
 from playground.errors import PlaygroundError, unknown
 
 T = TypeVar("T")
+_RULES = ConstructorRegistry()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +47,7 @@ def parse(default: T, args: Sequence[str], command: str, description: str) -> T:
                 args=list(args),
                 prog=command,
                 description=description,
+                registry=_RULES,
             )
     except SystemExit as stop:
         if not stop.code:
@@ -101,6 +108,29 @@ def peek(args: Sequence[str], flag: str) -> str | None:
         if arg.startswith(f"{flag}="):
             return arg.partition("=")[2]
     return None
+
+
+@_RULES.primitive_rule
+def _integers(flag: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[int] | None:
+    """Reads 1e6 too where an integer is asked for."""
+    if flag.type is not int:
+        return None
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="INT",
+        instance_from_str=lambda words: _whole_number(words[0]),
+        is_instance=lambda value: isinstance(value, int),
+        str_from_instance=lambda value: [str(value)],
+    )
+
+
+def _whole_number(text: str) -> int:
+    with contextlib.suppress(ValueError):
+        return int(text)
+    with contextlib.suppress(ValueError):
+        if (number := float(text)).is_integer():
+            return int(number)
+    raise ValueError(f"must be a whole number, got '{text}'")
 
 
 def _one_line(text: str) -> str:

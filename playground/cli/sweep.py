@@ -96,6 +96,7 @@ def run_push(args: Sequence[str]) -> int:
     trials = PushTrials(config)
     write_config(folder, config)
     print(f"{device} | engine {trials.engine}\nsweep: {folder.path}")
+    print(f"compiled in {trials.compile():.1f} s")
     print("Ctrl-C: stop after the round; twice: at once", flush=True)
     found = sweep(config, trials, folder)
     for phase in ("search", "grid"):

@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from playground.cli.parse import parse, peek, take_word
-from playground.config import merge, preset_path, read_yaml
+from playground.config import differences, merge, preset_path, read_yaml
 from playground.errors import PlaygroundError
 from playground.learning.config import TrainConfig
 from playground.learning.run_folder import (
@@ -30,7 +30,8 @@ class Arguments:
     out: str | None = None
     """Folder of the run; by default runs/TASK-PRESET-TIME."""
     resume: str | None = None
-    """Folder of a run to go on with; its stored config takes the preset's place."""
+    """Folder of a run to go on with; its stored config takes the preset's place.
+    What it began with stays: seed, network and warm_start."""
     device: str = "auto"
     """auto, cpu or gpu; gpu fails where there is none."""
     distributed: str | None = None
@@ -59,6 +60,8 @@ def run(args: Sequence[str]) -> int:
         "playground train [TASK]",
         "Train a policy. TASK is one of those that `playground list` shows.",
     )
+    if resume:
+        _require_kept(start, chosen.config)
     seat = Seat.parse(chosen.distributed) if chosen.distributed else None
     folder = _folder(chosen, seat)
     # All that can be checked without the libraries has been: now they are loaded.
@@ -76,8 +79,9 @@ def preset_config(task: str | None, preset: str) -> TrainConfig:
     task = task or TrainConfig.task
     default = TrainConfig(task=task, env=task_spec(task).config)
     path = preset_path(task, preset)
+    values = read_yaml(path)
     try:
-        config = merge(default, read_yaml(path))
+        config = merge(default, values)
     except PlaygroundError as error:
         raise PlaygroundError(f"{path}: {error}") from error
     if config.task != task:
@@ -97,6 +101,19 @@ def stored_config(run: str, task: str | None = None) -> TrainConfig:
         raise PlaygroundError(f"the run in '{run}' is of task '{stored}', not '{task}'")
     default = TrainConfig(task=stored, env=task_spec(stored).config)
     return merge(default, values)
+
+
+def _require_kept(stored: TrainConfig, config: TrainConfig) -> None:
+    """Refuses to change what the start of a run has settled for good."""
+    changed = [
+        f"{path} {before} -> {after}"
+        for path, (before, after) in differences(stored, config).items()
+        if path.partition(".")[0] in ("seed", "network", "warm_start")
+    ]
+    if changed:
+        raise PlaygroundError(
+            f"--resume keeps what the run began with, not {', '.join(changed)}"
+        )
 
 
 def _folder(chosen: Arguments, seat: Seat | None) -> RunFolder:

@@ -14,6 +14,7 @@ from playground.experiments.evaluate import Evaluation
 from playground.experiments.evaluate_plots import write_plots
 from playground.experiments.evaluate_text import NUMBERS, markdown, spread
 from playground.experiments.summary import CommandResult
+from playground.learning.run_folder import RunFolder
 
 JSON, MARKDOWN = "evaluation.json", "evaluation.md"
 
@@ -22,15 +23,21 @@ def check_folder(folder: Path, overwrite: bool = False) -> None:
     """Checks that an evaluation may be written to a folder; best before it is played.
 
     Raises:
-      PlaygroundError: there is one already and `overwrite` is False, or it is a file.
+      PlaygroundError: there is one already and `overwrite` is False, or it is a file,
+        or the folder of a run, whose own files would mix with it.
     """
     if folder.exists() and not folder.is_dir():
         raise PlaygroundError(f"'{folder}' is a file, not a folder for an evaluation")
+    if RunFolder(folder).config.exists():
+        raise PlaygroundError(
+            f"'{folder}' is the folder of a run; give one of its own, "
+            f"e.g. {folder / 'evaluation'}"
+        )
     there = [name for name in (JSON, MARKDOWN) if (folder / name).exists()]
     if there and not overwrite:
         raise PlaygroundError(
-            f"'{folder}' holds an evaluation ({', '.join(there)}); choose another "
-            "folder or overwrite it"
+            f"'{folder}' holds an evaluation ({', '.join(there)}); "
+            "give another --out or --overwrite"
         )
 
 

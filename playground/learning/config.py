@@ -26,6 +26,8 @@ class NetworkConfig:
 
     def __post_init__(self):
         for name in ("policy_layers", "value_layers"):
+            if not getattr(self, name):
+                raise PlaygroundError(f"network {name} needs one size at least")
             if any(size < 1 for size in getattr(self, name)):
                 raise PlaygroundError(f"network {name}: sizes must be 1 or more")
         if self.observation_clip <= 0:

@@ -28,9 +28,10 @@ def export_policy(
       Scale of the random observations -> largest absolute difference.
 
     Raises:
-      PlaygroundError: no checkpoint, or the file differs from the network.
+      PlaygroundError: no checkpoint that does, or the file differs from the network.
     """
     config = trainer.config
+    trainer.saved(which)  # is it of this task?
     state = trainer.checkpoints.restore(which, trainer.ppo, robots=False)
     normalizer, params = jax.tree.map(
         lambda x: x.addressable_data(0), (state.normalizer, state.params.policy)

@@ -122,6 +122,16 @@ class ProgressBar:
         self._bar.stop()
 
 
+def require_wandb() -> None:
+    """Checks that Weights & Biases can be logged to; best before anything compiles.
+
+    Raises:
+      PlaygroundError: it is not installed.
+    """
+    if importlib.util.find_spec("wandb") is None:
+        raise PlaygroundError("wandb is not installed: pip install 'playground[wandb]'")
+
+
 def _rows_until(run: RunFolder, step: int) -> list[dict[str, str]]:
     if not run.metrics.is_file():
         return []
@@ -131,8 +141,6 @@ def _rows_until(run: RunFolder, step: int) -> list[dict[str, str]]:
 
 
 def _start_wandb(run: RunFolder, config: dict) -> Any:
-    if importlib.util.find_spec("wandb") is None:
-        raise PlaygroundError("wandb is not installed: pip install 'playground[wandb]'")
     import wandb
 
     return wandb.init(project="playground", name=run.path.name, config=config)

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import datetime
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,21 @@ class RunFolder:
     def tensorboard(self) -> Path:
         """The log for TensorBoard."""
         return self.path / "tensorboard"
+
+    def make(self) -> None:
+        """Makes the folder; best before hours of work go into it.
+
+        Raises:
+          PlaygroundError: it cannot be made, or not be written to.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise PlaygroundError(
+                f"cannot make the folder '{self.path}': {error.strerror}"
+            ) from error
+        if not os.access(self.path, os.W_OK):
+            raise PlaygroundError(f"cannot write to the folder '{self.path}'")
 
 
 def new_run(out: str | None, task: str, preset: str) -> RunFolder:
@@ -99,7 +115,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 def write_config(run: RunFolder, config) -> str:
     """Stores the effective config and returns its hash."""
-    run.path.mkdir(parents=True, exist_ok=True)
+    run.make()
     with replacing(run.config) as path:
         path.write_text(f"# hash: {config_hash(config)}\n{to_yaml(config)}")
     return config_hash(config)

@@ -5,6 +5,7 @@ import jax
 from playground.config import to_yaml
 from playground.learning.config import TrainConfig
 from playground.learning.export import export_policy
+from playground.learning.logs import require_wandb
 from playground.learning.run_folder import RunFolder
 from playground.learning.seat import Seat
 from playground.learning.train import Trainer
@@ -32,8 +33,12 @@ def run_training(
     """
     if seat:
         seat.take()
+    if config.wandb:
+        require_wandb()
     described = configure(device)
     trainer = Trainer(config, folder)
+    if not dry_run:
+        folder.make()
     print(f"{described} | engine {trainer.task.physics.engine}\n\n{to_yaml(config)}")
     if dry_run:
         return 0
@@ -46,6 +51,9 @@ def run_training(
     if jax.process_count() == 1:  # else: `playground export`, on one host
         errors = export_policy(trainer, folder.policy, overwrite=True)
         print(f"policy: {folder.policy}")
+        print(f"  of the best checkpoint, {trainer.saved('best')}")
         print(f"  differs from its network by at most {max(errors.values()):.1e}")
-    print(f"last evaluation: {result.score}\ndiverged robots: {result.diverged}")
+    if result.score:
+        print(f"last evaluation, {result.env_steps:,} steps: {result.score}")
+    print(f"diverged robots: {result.diverged}")
     return 0

@@ -70,16 +70,41 @@ class Trainer:
         self.checkpoints = Checkpoints(run.checkpoints)
         self._evaluator: Evaluator | None = None
 
-    def start(self) -> tuple[TrainingState, Progress]:
-        """Returns the state to go on from: the last checkpoint, else a fresh one."""
-        key, num_envs = jax.random.key(self.config.seed), self.config.ppo.num_envs
-        progress = self.checkpoints.progress("last")
-        if progress is None:
-            return self.ppo.init(key), Progress(0, self.config.task, num_envs)
-        if progress.task != self.config.task:
+    def saved(self, which: str) -> Progress | None:
+        """Returns how far a checkpoint ("last" or "best") is; None: there is none.
+
+        Raises:
+          PlaygroundError: it is damaged, or of another task.
+        """
+        progress = self.checkpoints.progress(which)
+        if progress and progress.task != self.config.task:
             raise PlaygroundError(
                 f"the checkpoint in {self.run.path} is of task '{progress.task}', "
                 f"not '{self.config.task}'"
+            )
+        return progress
+
+    def start(self) -> tuple[TrainingState, Progress]:
+        """Returns the state to go on from: the last checkpoint, else a fresh one.
+
+        Raises:
+          PlaygroundError: a checkpoint that does not do, or is not where it was.
+        """
+        key, num_envs = jax.random.key(self.config.seed), self.config.ppo.num_envs
+        progress = self.saved("last")
+        if progress is None:
+            if self.run.metrics.exists():
+                raise PlaygroundError(
+                    f"the run in '{self.run.path}' has a log but no checkpoint to go "
+                    "on with; begin another by --out"
+                )
+            return self.ppo.init(key), Progress(0, self.config.task, num_envs)
+        done, total = progress.env_steps, self.config.total_steps
+        # A run ends with the iteration that reaches its total.
+        if done >= total + self.config.ppo.steps_per_iteration:
+            raise PlaygroundError(
+                f"the run in '{self.run.path}' has done {done:,} steps; total_steps "
+                f"must be that or more, got {total:,}"
             )
         same = progress.num_envs == num_envs
         state = self.checkpoints.restore("last", self.ppo, robots=same)
@@ -114,9 +139,10 @@ class Trainer:
                 diverged += int(values["count/diverged"])
                 steps = progress.env_steps + taken
                 due = self._evaluation_due(progress.env_steps, steps)
-                progress = dataclasses.replace(progress, env_steps=steps)
+                progress = dataclasses.replace(progress, env_steps=steps, score=None)
                 if due:
                     score = self.evaluate(state)
+                    progress = dataclasses.replace(progress, score=score)
                     values |= {f"eval/{k}": float(v) for k, v in score.items()}
                 # Logged before it is saved: a run killed in between does both again.
                 reporter.report(steps, values, score)

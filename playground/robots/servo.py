@@ -1,7 +1,8 @@
 """Servo presets: the numbers of a position servo and its gear play, as data.
 
 The table is `configs/servos.yaml`; a servo of one's own is a YAML file with the keys
-of one entry, whose path is given in place of a preset's name.
+of one entry, under a name as there or without, whose path is given in place of a
+preset's name.
 """
 
 import dataclasses
@@ -9,8 +10,8 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
-import yaml
 
+from playground.config import read_yaml
 from playground.errors import PlaygroundError, unknown
 from playground.paths import asset_folder
 
@@ -90,22 +91,13 @@ def load_servo(name: str) -> Servo:
     if name.endswith((".yaml", ".yml")):
         if not Path(name).is_file():
             raise PlaygroundError(f"servo file '{name}' does not exist")
-        return _servo(name, _read_yaml(Path(name)))
-    presets = _read_yaml(asset_folder("configs") / "servos.yaml")
+        values = read_yaml(Path(name))
+        entries = [value for value in values.values() if isinstance(value, dict)]
+        return _servo(name, entries[0] if len(values) == len(entries) == 1 else values)
+    presets = read_yaml(asset_folder("configs") / "servos.yaml")
     if name not in presets:
         raise unknown("servo", name, presets)
     return _servo(name, presets[name])
-
-
-def _read_yaml(path: Path) -> dict:
-    try:
-        values = yaml.safe_load(path.read_text())
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        message = " ".join(str(error).split())
-        raise PlaygroundError(f"servo file '{path}' is not YAML: {message}") from error
-    if not isinstance(values, dict):
-        raise PlaygroundError(f"servo file '{path}' holds no table of numbers")
-    return values
 
 
 def _servo(name: str, values: object) -> Servo:

@@ -31,6 +31,8 @@ _KP, _KD, _KP_ROLL = 120.0, 6.0, 400.0
 _LOAD, _NEAR = (20.0, 60.0), (-0.03, -0.01)
 # Share of the gains that guide a leg, by joint: a light foot would chatter.
 _GUIDE = (1.0, 1.0, 1.0, 0.2, 0.2)
+# Crouches, m, for which it is found how to stand; between them it is interpolated.
+_CROUCHES, _ROUNDS = np.linspace(0.0, 0.12, 7), 5
 _KNEE, _ANKLES = 2, slice(3, 5)
 
 
@@ -104,6 +106,7 @@ class BalanceController:
         ]
         self._mass_below = jnp.asarray(below, jnp.float32)
         self._com_height = float(data.subtree_com[robot.base_body, 2])
+        self._balance_crouches(robot)
 
     def init(self, sensed: Sensed) -> BalanceMemory:
         """Returns the memory of a robot that stands."""
@@ -112,11 +115,40 @@ class BalanceController:
 
     def pose(self, gains: BalanceGains) -> jax.Array:
         """Returns the joint angles [nu] to stand with, rad."""
-        leg = self._size.thigh[0] + self._size.shank[0]
-        bend = jnp.arccos(1 - gains.crouch / leg)
-        legs = jnp.stack([0.0 * bend, -bend, 2 * bend, -bend, 0.0 * bend])
         home = jnp.asarray(self.robot.home_pose, jnp.float32)
-        return home.at[self._legs].add(legs)
+        return home.at[self._legs].set(self._crouched(gains.crouch))
+
+    def _crouched(self, crouch: jax.Array | float) -> jax.Array:
+        """Returns the leg angles [2, 5] that stand so much lower than upright."""
+        back = jnp.interp(crouch, _CROUCHES, self._back)
+        size = self._size
+        down = crouch - size.thigh - size.shank
+        ankle = jnp.stack([jnp.full(2, back), size.aside, down], 1)
+        upright = jnp.eye(3)
+        return jax.vmap(leg_angles, (None, 0, None, None, 0))(
+            jnp.zeros(3), ankle, upright, upright, size
+        )
+
+    def _balance_crouches(self, robot: Robot) -> None:
+        """Finds how far back the hips must be for the whole body to be above the feet.
+
+        Knees that bend bring mass forward. The centre of mass moves about as far as the
+        hips do, so a few rounds of moving them by what is missing suffice.
+        """
+        model, data = robot.model, mujoco.MjData(robot.model)
+        back = np.zeros(len(_CROUCHES))
+        for i, crouch in enumerate(_CROUCHES):
+            for _ in range(_ROUNDS):
+                self._back = jnp.asarray(back)
+                data.qpos[:] = robot.home_qpos
+                data.qpos[robot.qpos_index[self._legs]] = self._crouched(crouch)
+                mujoco.mj_forward(model, data)
+                ankles = [
+                    data.xanchor[model.joint(f"{s}_ankle_pitch").id] for s in SIDES
+                ]
+                ahead = data.subtree_com[robot.base_body] - np.mean(ankles, axis=0)
+                back[i] += ahead[0]
+        self._back = jnp.asarray(back, jnp.float32)
 
     def __call__(
         self, gains: BalanceGains, memory: BalanceMemory, sensed: Sensed

@@ -70,7 +70,7 @@ def leg_angles(
     down2 = jnp.square(reach[1]) + jnp.square(reach[2]) - jnp.square(aside)
     down = jnp.sqrt(jnp.maximum(down2, 1e-6))
     roll = jnp.arctan2(reach[1], -reach[2]) - jnp.arctan2(aside, down)
-    longest = 0.999 * (thigh + shank)
+    longest = thigh + shank
     length = jnp.clip(jnp.hypot(reach[0], down), 0.3 * longest, longest)
     bend = (thigh**2 + shank**2 - length**2) / (2 * thigh * shank)
     knee = jnp.pi - jnp.arccos(jnp.clip(bend, -1.0, 1.0))

@@ -52,7 +52,7 @@ class PushConfig:
     gains: str | None = None
     """YAML file of gains; by default those shipped for the robot."""
     seed: int = 0
-    """Seed of randomised models and noise."""
+    """Seed of varied models and noise."""
 
     def __post_init__(self):
         require_finite(self)

@@ -44,9 +44,9 @@ def _setting(found: Sweep) -> str:
     )
     if config.models:
         text += (
-            f" {config.models} randomised models: torso's mass ± "
-            f"{config.torso_mass:.0%}, friction from {config.friction:.0%}, seed "
-            f"{config.seed}."
+            f" {config.models} varied models: torso's mass ± {config.torso_mass:.0%}, "
+            f"friction of the soles from {config.friction:g}, seed {config.seed}; the "
+            "first four are the corners of these ranges."
         )
     if config.position_noise or config.velocity_noise:
         text += (

@@ -1,6 +1,7 @@
 """Pushes robots in batches, each with its own strategy, push and model."""
 
 import dataclasses
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -74,6 +75,16 @@ class PushTrials:
         self._begin = jax.jit(jax.vmap(self.step.begin, (0, 0, None)))
         self.move = jax.jit(self._segment)
 
+    def compile(self) -> float:
+        """Compiles for every batch size, so that no round waits; returns s it took."""
+        started = time.perf_counter()
+        for size in _SIZES:
+            gains = stack_gains(self.gains[:1] * size)
+            begun = self._begin(gains, np.zeros(size, np.int32), self.config.settle)
+            pushes = Push(gains, jnp.zeros((size, 3)))
+            jax.block_until_ready(self.move(_host(begun), pushes, 0))
+        return time.perf_counter() - started
+
     def run(self, cases: Cases) -> Outcomes:
         """Pushes any number of robots; a robot's outcome depends on its case alone."""
         stacked = stack_gains(self.gains)
@@ -111,13 +122,10 @@ class PushTrials:
         some = jax.tree.map(lambda x: np.asarray(x, np.float32)[first], gains)
         nothing = Push(some, jnp.zeros((len(first), 3)))
         settle = self.config.settle
+        each = (some, model[first])
         parts = [
-            _host(
-                self._begin(
-                    *jax.tree.map(lambda x, r=r: x[r], (some, model[first])), settle
-                )
-            )
-            for _, r in _batches(np.arange(len(first)))
+            _host(self._begin(*jax.tree.map(lambda x, r=rows: x[r], each), settle))
+            for _, rows in _batches(np.arange(len(first)))
         ]
         trials = jax.tree.map(lambda *x: np.concatenate(x)[: len(first)], *parts)
         trials = self._advance(trials, nothing, settle)
