@@ -29,6 +29,8 @@ def run(args: Sequence[str]) -> int:
     chosen = parse(Arguments(), args, "playground bench", "Measure speed as ratios.")
     if chosen.robots < 4 or chosen.robots % 4 or chosen.rounds < 1:
         raise PlaygroundError("--robots must be a multiple of 4, --rounds 1 or more")
+    if chosen.out and not Path(chosen.out).parent.is_dir():
+        raise PlaygroundError(f"no folder '{Path(chosen.out).parent}' for --out")
     if chosen.out and Path(chosen.out).exists():
         raise PlaygroundError(f"'{chosen.out}' exists; give another name")
     from playground.experiments import bench

@@ -149,13 +149,15 @@ class NativePhysics(Physics):
         start = _state(flat(time), flat(qpos, m.nq), flat(qvel, m.nv))
         control, spec = flat(ctrl, 1, m.nu), _CTRL
         control = np.broadcast_to(control, (len(start), self.substeps, m.nu))
-        if pushed:
+        # Without a wrench MuJoCo clears the forces that a robot before had.
+        if pushed and np.any(rest[0]):
             wrench = np.zeros((len(start), self.substeps, m.nbody, 6))
             wrench[:, :, self.push_body] = flat(rest[0], self.substeps, 6)
-            rest, spec = rest[1:], _CTRL | _WRENCH
+            spec = _CTRL | _WRENCH
             # MuJoCo lays out user inputs in the order of the bits of its state enum.
             wrench = wrench.reshape(*wrench.shape[:2], -1)
             control = np.concatenate([control, wrench], axis=-1)
+        rest = rest[1:] if pushed else rest
         values = {
             name: flat(value, *getattr(m, name).shape)
             for name, value in zip(names, rest, strict=True)
@@ -193,14 +195,23 @@ class NativePhysics(Physics):
         return (end[:, 0] < due) | ~(numbers < mujoco.mjMAXVAL).all(axis=1)
 
     def _roll(self, index, values, state, warmstart, control, spec):
+        # All shapes are known here: MuJoCo's checks of every model would cost more than
+        # everything else around the physics.
+        n, steps = control.shape[:2]
+        states = np.empty((n, steps, state.shape[1]))
+        sensed = np.empty((n, steps, self.model.nsensordata))
         with self._lock:
             return self._pool.rollout(
                 self._rows(index.astype(int), values),
                 self._scratch,
                 state,
-                control,
+                np.ascontiguousarray(control),
                 control_spec=spec,
+                skip_checks=True,
+                nstep=steps,
                 initial_warmstart=warmstart,
+                state=states,
+                sensordata=sensed,
             )
 
     def _rows(self, index: np.ndarray, values) -> list[mujoco.MjModel]:

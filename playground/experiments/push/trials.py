@@ -23,9 +23,9 @@ from playground.physics.population import vary
 from playground.robots.registry import load_robot
 from playground.robots.robot import Robot
 
-# Robots are simulated in batches of these sizes: one program each. Those that fell
-# make room every so many seconds.
-_SIZES = (432, 144, 48, 16)
+# Robots are simulated in batches of these sizes: one program each. A step of a batch
+# costs as much as so many robots more. Those that fell make room every so many seconds.
+_SIZES, _OVERHEAD = (432, 288, 160, 80, 32), 50
 _SEGMENT = 0.5
 
 
@@ -234,7 +234,11 @@ def _top(model: mujoco.MjModel, data: mujoco.MjData) -> float:
 def _batches(rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yields rows in batches, each also padded to one of `_SIZES` by its own first."""
     while len(rows):
-        size = next((s for s in _SIZES if s <= len(rows)), _SIZES[-1])
+        fits = [s for s in _SIZES if s >= len(rows)]
+        full = [s for s in _SIZES if s <= len(rows)]
+        # A little too large is better than a second batch.
+        spare = fits and (fits[-1] - len(rows) <= _OVERHEAD or not full)
+        size = fits[-1] if spare else full[0]
         part, rows = rows[:size], rows[size:]
         yield part, np.concatenate([part, np.repeat(part[:1], size - len(part))])
 
