@@ -26,7 +26,7 @@ from playground.robots.robot import Robot
 # Of the biped, by hand from its model: m; of what hangs on each joint of a leg, kg.
 THIGH = SHANK = 0.45
 ASIDE, HIP = 0.06, (0.12, -0.1)
-LONGEST = 0.999 * (THIGH + SHANK)
+LONGEST = THIGH + SHANK
 BELOW = (7.2, 6.7, 3.2, 1.0, 0.8)
 HALF_SOLE = np.array([0.11, 0.05])
 

@@ -70,5 +70,8 @@ class Trials(Protocol):
     def engine(self) -> str:
         """The physics engine, resolved."""
 
+    def compile(self) -> float:
+        """Compiles ahead of the first round; returns s it took."""
+
     def run(self, cases: Cases) -> Outcomes:
         """Pushes any number of robots; a robot's outcome depends on its case alone."""
