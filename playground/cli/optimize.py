@@ -7,7 +7,7 @@ from typing import Annotated
 import tyro
 
 from playground.cli.parse import parse, peek, take_kind
-from playground.config import merge, to_dict
+from playground.config import differences, merge
 from playground.controllers.balance.gains import load_gains
 from playground.errors import PlaygroundError
 from playground.experiments.push.tune_config import TuneConfig
@@ -93,9 +93,7 @@ KINDS = {"balance": run_balance}
 
 
 def _require_same(config: TuneConfig, stored: TuneConfig) -> None:
-    now, before = to_dict(config), to_dict(stored)
-    changed = [name for name in now if now[name] != before[name]]
-    if rest := [name for name in changed if name != "generations"]:
+    if rest := [name for name in differences(stored, config) if name != "generations"]:
         raise PlaygroundError(
             f"--resume keeps the stored config, these differ: {', '.join(rest)}"
         )

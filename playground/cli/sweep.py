@@ -10,7 +10,7 @@ from typing import Annotated
 import tyro
 
 from playground.cli.parse import parse, peek, take_kind
-from playground.config import merge, to_dict
+from playground.config import differences, merge, to_dict
 from playground.controllers.balance.gains import STRATEGIES
 from playground.errors import PlaygroundError, unknown
 from playground.experiments.push.config import PushConfig
@@ -161,9 +161,8 @@ def _command(config: PushConfig) -> str:
 
 
 def _require_same(config: PushConfig, stored: PushConfig) -> None:
-    now, before = to_dict(config), to_dict(stored)
-    changed = [f"{n} {before[n]} -> {now[n]}" for n in now if now[n] != before[n]]
-    if changed:
+    pairs = differences(stored, config).items()
+    if changed := [f"{name} {before} -> {now}" for name, (before, now) in pairs]:
         raise PlaygroundError(
             f"--resume keeps the stored config, these differ: {', '.join(changed)}"
         )

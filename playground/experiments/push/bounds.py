@@ -30,9 +30,8 @@ import math
 import numpy as np
 from scipy.spatial import ConvexHull
 
+from playground.controllers.balance.criteria import GRAVITY
 from playground.errors import PlaygroundError
-
-GRAVITY = 9.81  # m/s^2
 
 
 @dataclasses.dataclass(frozen=True)
