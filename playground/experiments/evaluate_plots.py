@@ -19,35 +19,22 @@ from matplotlib.figure import Figure
 
 from playground.experiments.evaluate import Condition, Evaluation, Walk
 from playground.experiments.metrics import Episodes
+from playground.experiments.style import FAINT, INK, STYLE
 from playground.experiments.summary import label, wilson
 from playground.experiments.verdict import DISTURBED, LEAST_RATIO, UNDISTURBED
 
-_INK, _FAINT = "#22292f", "#9aa5b1"
 _COLORS = {UNDISTURBED: "#1f6f9f", DISTURBED: "#d9772b"}
 _FEET = ("#1f6f9f", "#b5487d")
-_STYLE: Any = {
-    "figure.dpi": 160,
-    "savefig.bbox": "tight",
-    "savefig.pad_inches": 0.15,
-    "font.size": 9,
-    "text.color": _INK,
-    "axes.titlesize": 10,
+_STYLE: Any = STYLE | {
     "axes.titlelocation": "left",
     "axes.titlepad": 8,
-    "axes.labelcolor": _INK,
-    "axes.edgecolor": _FAINT,
+    "axes.labelcolor": INK,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e6e9ed",
     "grid.linewidth": 0.7,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
     "xtick.major.size": 0,
     "ytick.major.size": 0,
-    "legend.frameon": False,
-    "lines.linewidth": 1.6,
     "figure.constrained_layout.w_pad": 0.1,
 }
 _LABEL = 36  # characters in a line of a command's name
@@ -114,7 +101,7 @@ def _velocity_panel(
         lw=0,
         label=f"less than {LEAST_RATIO:.0%}: fails",
     )
-    panel.plot(ends, ends, color=_FAINT, lw=1, label="as commanded")
+    panel.plot(ends, ends, color=FAINT, lw=1, label="as commanded")
     step = 0.012 * most
     for number, (condition, result) in enumerate(conditions.items()):
         episodes = result.episodes

@@ -25,30 +25,15 @@ from playground.experiments.push.summary import (
     strategies,
 )
 from playground.experiments.push.sweep import Sweep
+from playground.experiments.style import INK, STYLE
 
-_INK, _FAINT = "#22292f", "#9aa5b1"
 _COLORS = ("#9aa5b1", "#1f6f9f", "#d9772b", "#3f8f5b", "#b5487d", "#7a5bb0")
-_STYLE: Any = {
-    "figure.dpi": 160,
-    "savefig.bbox": "tight",
-    "savefig.pad_inches": 0.15,
-    "font.size": 9,
-    "text.color": _INK,
-    "axes.titlesize": 10,
-    "axes.axisbelow": True,
-    "axes.edgecolor": _FAINT,
-    "grid.color": "#e6e9ed",
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-    "legend.frameon": False,
-    "lines.linewidth": 1.6,
-}
 _TITLE = 70  # characters in a line of the title
 
 
 def write_plot(found: Sweep, path: Path) -> None:
     """Draws strategies, bounds and the reference controller."""
-    with plt.rc_context(rc=_STYLE):
+    with plt.rc_context(rc=STYLE):
         figure = _figure(found)
         figure.savefig(path)
         plt.close(figure)
@@ -61,10 +46,8 @@ def _figure(found: Sweep) -> Figure:
     angles = np.array(found.config.angles)
     fine = np.radians(np.arange(360))
     laws = bounds(found, fine.tolist())
-    _ring(panel, fine, laws["rigid"], "bound: rigid pendulum", color=_INK, ls="--")
-    _ring(
-        panel, fine, laws["point_mass"], "bound: point mass", color=_INK, ls=":", lw=1
-    )
+    _ring(panel, fine, laws["rigid"], "bound: rigid pendulum", color=INK, ls="--")
+    _ring(panel, fine, laws["point_mass"], "bound: point mass", color=INK, ls=":", lw=1)
     for number, strategy in enumerate(strategies(found)):
         _strategy(panel, angles, strategy, _COLORS[number % len(_COLORS)])
     if published := reference(found):
@@ -73,7 +56,7 @@ def _figure(found: Sweep) -> Figure:
             list(published.values()),
             "D",
             ms=6,
-            color=_INK,
+            color=INK,
             label="reference controller",
         )
     panel.set_rmin(0)
