@@ -34,6 +34,7 @@ def run(args: Sequence[str]) -> int:
     if chosen.out and Path(chosen.out).exists():
         raise PlaygroundError(f"'{chosen.out}' exists; give another name")
     from playground.experiments import bench
+    from playground.experiments.hopper.speed import HopperSpeed
     from playground.experiments.push.speed import SweepSpeed
     from playground.runtime import configure
 
@@ -50,6 +51,7 @@ def run(args: Sequence[str]) -> int:
         lambda: bench.training_against_physics(env, config),
         lambda: sweep.against_rollout(config.rounds),
         lambda: sweep.against_loop(config.rounds),
+        lambda: HopperSpeed().against_rollout(config.rounds),
     ):
         figures.append(figure := measure())
         print(

@@ -28,6 +28,8 @@ class Data:
         a physics step, so they are one physics step older than qpos and qvel.
       warmstart: [nv] accelerations from which the constraint solver starts.
       model_index: which model of the population this robot is, scalar int32.
+      remainder: [nq + nv] what float32 leaves out of qpos and qvel, on an engine that
+        keeps its state in double precision; None elsewhere.
     """
 
     time: jax.Array
@@ -36,6 +38,7 @@ class Data:
     sensordata: jax.Array
     warmstart: jax.Array
     model_index: jax.Array
+    remainder: jax.Array | None = None
 
 
 class Physics(abc.ABC):

@@ -37,6 +37,7 @@ def make_physics(
     substeps: int = 1,
     push_body: str | None = None,
     fields: Sequence[str] = (),
+    double: bool = False,
 ) -> Physics:
     """Makes the physics of one robot model or of a population of N.
 
@@ -47,6 +48,8 @@ def make_physics(
       substeps: Physics steps in a control step.
       push_body: Body at whose centre of mass pushes act.
       fields: Model fields that `Physics.step` may be given as traced values.
+      double: Let the engine `native` keep the state in double precision between steps;
+        MJX computes in float32 and has no more than that.
     """
     models = [models] if isinstance(models, mujoco.MjModel) else list(models)
     if sim_dt is not None:
@@ -55,7 +58,7 @@ def make_physics(
             model.opt.timestep = sim_dt
     engine = resolve_engine(engine)
     if engine == "native":
-        return NativePhysics(models, substeps, push_body, fields)
+        return NativePhysics(models, substeps, push_body, fields, double=double)
     # MJX takes a while to load.
     from playground.physics.mjx import MjxPhysics
 

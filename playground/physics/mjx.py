@@ -53,6 +53,8 @@ class MjxPhysics(Physics):
         self._bare = copy.copy(self.model)
         # MJX never resets a robot by itself, and Warp refuses the flag that says so.
         self._bare.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
+        # The energy is only reported, and MJX does not know how.
+        self._bare.opt.enableflags &= ~int(mujoco.mjtEnableBit.mjENBL_ENERGY)
         try:
             self._model = _put(self._bare, impl)
         except NotImplementedError as error:

@@ -5,7 +5,6 @@ A batch of robots is one host callback per control step into one persistent thre
 of threads or on the batch size.
 """
 
-import copy
 import dataclasses
 import math
 import os
@@ -21,6 +20,7 @@ from mujoco import rollout
 
 from playground.errors import PlaygroundError
 from playground.physics.base import Data, FieldValues, Physics
+from playground.physics.private_models import PrivateModels
 
 # With asynchronous dispatch a host callback can wait for a computation that waits for
 # the callback. It must be off before the CPU backend starts.
@@ -46,6 +46,7 @@ class NativePhysics(Physics):
         push_body: str | None = None,
         fields: Sequence[str] = (),
         threads: int | None = None,
+        double: bool = False,
     ):
         """See `Physics`.
 
@@ -55,6 +56,9 @@ class NativePhysics(Physics):
           push_body: As in `Physics`.
           fields: As in `Physics`.
           threads: Threads of the pool; None: one for each core this process may use.
+          double: Keep the state in double precision between steps, as MuJoCo itself
+            does: for a machine whose events decide what it does next, where rounding
+            to float32 at every step grows.
         """
         super().__init__(models, substeps, push_body, fields)
         if self.model.na or self.model.nplugin:
@@ -64,7 +68,8 @@ class NativePhysics(Physics):
         self._scratch = [mujoco.MjData(self.model) for _ in range(self.threads)]
         # Two devices of one process (or two threads of a test) share the pool.
         self._lock = threading.Lock()
-        self._private: list[tuple[int, mujoco.MjModel, dict[str, np.ndarray]]] = []
+        self._private = PrivateModels(self.models, self.fields)
+        self.double = double
         mujoco.set_mju_user_warning(_silence)
 
     def init(self, qpos, qvel, ctrl, model_index=0, needed=True) -> Data:
@@ -88,6 +93,7 @@ class NativePhysics(Physics):
             sensordata=sensordata,
             warmstart=jnp.zeros(self.model.nv),
             model_index=model_index,
+            remainder=jnp.zeros(self._state_size) if self.double else None,
         )
 
     def step(
@@ -101,7 +107,8 @@ class NativePhysics(Physics):
         self._check_step(push, fields)
         m = self.model
         shapes = [(), (m.nq,), (m.nv,), (m.nsensordata,), (m.nv,)]
-        time, qpos, qvel, sensordata, warmstart = jax.pure_callback(
+        shapes += [(self._state_size,)] if self.double else []
+        time, qpos, qvel, sensordata, warmstart, *rest = jax.pure_callback(
             partial(self._advance, push is not None, tuple(fields or ())),
             tuple(jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes),
             data.time,
@@ -110,6 +117,7 @@ class NativePhysics(Physics):
             data.warmstart,
             data.model_index,
             ctrl,
+            *([data.remainder] if self.double else []),
             *([] if push is None else [self._push_per_substep(push)]),
             *(fields or {}).values(),
             vmap_method="broadcast_all",
@@ -121,7 +129,12 @@ class NativePhysics(Physics):
             qvel=qvel,
             sensordata=sensordata,
             warmstart=warmstart,
+            remainder=rest[0] if rest else None,
         )
+
+    @property
+    def _state_size(self) -> int:
+        return self.model.nq + self.model.nv
 
     def _sense(self, qpos, qvel, ctrl, model_index, needed):
         """Host side of `init`: sensors [..., nsensordata] of the robots asked for."""
@@ -147,6 +160,9 @@ class NativePhysics(Physics):
         m, batch = self.model, np.shape(time)
         flat = partial(_flat, math.prod(batch))
         start = _state(flat(time), flat(qpos, m.nq), flat(qvel, m.nv))
+        if self.double:
+            start[:, 1:] += flat(rest[0], self._state_size)
+            rest = rest[1:]
         control, spec = flat(ctrl, 1, m.nu), _CTRL
         control = np.broadcast_to(control, (len(start), self.substeps, m.nu))
         # Without a wrench MuJoCo clears the forces that a robot before had.
@@ -173,13 +189,16 @@ class NativePhysics(Physics):
         # physics step, from its velocities, are as good a start: the result is no
         # further from a converged solver's (tests/test_physics_parity.py).
         acceleration = (qvel_end - qvel_before) / m.opt.timestep
-        outputs = (
+        outputs: tuple[np.ndarray, ...] = (
             end[:, 0],
             end[:, 1 : 1 + m.nq],
             qvel_end,
             sensed[:, -1],
             acceleration,
         )
+        if self.double:
+            kept = end[:, 1:].astype(np.float32)
+            outputs += (end[:, 1:] - kept,)
         return tuple(
             out.reshape((*batch, *out.shape[1:])).astype(np.float32) for out in outputs
         )
@@ -202,7 +221,7 @@ class NativePhysics(Physics):
         sensed = np.empty((n, steps, self.model.nsensordata))
         with self._lock:
             return self._pool.rollout(
-                self._rows(index.astype(int), values),
+                self._models(index.astype(int), values),
                 self._scratch,
                 state,
                 np.ascontiguousarray(control),
@@ -214,21 +233,11 @@ class NativePhysics(Physics):
                 sensordata=sensed,
             )
 
-    def _rows(self, index: np.ndarray, values) -> list[mujoco.MjModel]:
+    def _models(self, index: np.ndarray, values) -> list[mujoco.MjModel]:
         """One model a robot; with `values`, a private copy that holds its own."""
-        if not values:
-            return [self.models[i] for i in index]
-        for row, i in enumerate(index):
-            if row == len(self._private):
-                self._private.append((-1, self.model, {}))
-            if self._private[row][0] != i:
-                model = copy.copy(self.models[i])
-                views = {name: getattr(model, name) for name in self.fields}
-                self._private[row] = (i, model, views)
-            for name, view in self._private[row][2].items():
-                given = name in values
-                view[:] = values[name][row] if given else getattr(self.models[i], name)
-        return [model for _, model, _ in self._private[: len(index)]]
+        if values:
+            return self._private(index, values)
+        return [self.models[i] for i in index]
 
 
 def _cores() -> int:

@@ -2,12 +2,13 @@
 
 from playground.errors import PlaygroundError, unknown
 from playground.robots.biped import BIPED
+from playground.robots.hopper import HOPPER
 from playground.robots.open_duck import OPEN_DUCK
 from playground.robots.robot import Robot
 from playground.robots.servo import load_servo
 from playground.robots.spec import RobotSpec
 
-ROBOTS: dict[str, RobotSpec] = {spec.name: spec for spec in (OPEN_DUCK, BIPED)}
+ROBOTS: dict[str, RobotSpec] = {spec.name: spec for spec in (OPEN_DUCK, BIPED, HOPPER)}
 
 
 def load_robot(name: str, scene: str, servo: str | None = None) -> Robot:

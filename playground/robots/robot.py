@@ -1,5 +1,8 @@
 """A robot: its scenes, and its joints and sensors found by name, once."""
 
+import dataclasses
+from typing import Any
+
 import flax.struct
 import jax
 import jax.numpy as jnp
@@ -12,16 +15,24 @@ from playground.robots.servo import Servo
 from playground.robots.spec import RobotSpec
 
 
+def _nothing() -> Any:
+    return dataclasses.field(default_factory=dict)
+
+
 @flax.struct.dataclass
 class Sensed:
     """What a robot perceives, by name; the same on every engine, without noise.
 
     Attributes:
       time: s, scalar.
-      joint_position: [nu] encoder readings, rad (backlash included), actuator order.
-      joint_velocity: [nu] their rates, rad/s.
-      joint_torque: [nu] what the servos exert, N·m.
+      joint_position: [n_joints] encoder readings, rad or m (backlash included), in the
+        order of `Robot.joints`.
+      joint_velocity: [n_joints] their rates, rad/s or m/s.
+      joint_torque: [n_joints] what the servos exert, N·m or N.
       sensors: the model's named sensors, in MuJoCo's units and frames.
+      base_position: where the base joints of a robot without a floating base are, by
+        name, m or rad.
+      base_velocity: their rates, m/s or rad/s.
     """
 
     time: jax.Array
@@ -29,6 +40,8 @@ class Sensed:
     joint_velocity: jax.Array
     joint_torque: jax.Array
     sensors: dict[str, jax.Array]
+    base_position: dict[str, jax.Array] = _nothing()
+    base_velocity: dict[str, jax.Array] = _nothing()
 
     def __getitem__(self, sensor: str) -> jax.Array:
         """Returns the reading of one sensor, [width]."""
@@ -49,10 +62,11 @@ class Robot:
       scene: Name of the scene.
       model: Its MuJoCo model, servo constants applied. Not to be changed.
       servo: The servo of every actuated joint; None: motors of the model's own.
-      joints: [nu] names of the actuated joints, actuator order.
+      joints: [n_joints] names of the actuated joints, each once, in the order of their
+        first actuators.
       home_qpos: [nq] the keyframe `home`.
-      home_pose: [nu] its joint angles, rad.
-      joint_range: [nu, 2] rad.
+      home_pose: [n_joints] its joint positions, rad or m.
+      joint_range: [n_joints, 2] rad or m.
     """
 
     def __init__(self, spec: RobotSpec, scene: str, servo: Servo | None):
@@ -70,7 +84,7 @@ class Robot:
         mjcf = mujoco.MjSpec.from_file(str(spec.scenes[scene]))
         mjcf.compiler.discardvisual = True
         self.model = model = mjcf.compile()
-        joint_ids = model.actuator_trnid[:, 0]
+        joint_ids = list(dict.fromkeys(model.actuator_trnid[:, 0].tolist()))
         all_joints = names(model, "joint")
         self.joints = tuple(model.joint(i).name for i in joint_ids)
         self.base_body = find(model, "body", spec.base)
@@ -95,6 +109,9 @@ class Robot:
             for name in names(model, "sensor")
         }
 
+        base = {name: find(model, "joint", name) for name in spec.base_joints}
+        self._base_qpos = {n: int(model.jnt_qposadr[i]) for n, i in base.items()}
+        self._base_dof = {n: int(model.jnt_dofadr[i]) for n, i in base.items()}
         torques = [find(model, "sensor", f"{joint}_torque") for joint in self.joints]
         self._torque_index = _frozen(model.sensor_adr[torques])
 
@@ -112,6 +129,8 @@ class Robot:
             joint_velocity=velocity,
             joint_torque=data.sensordata[self._torque_index],
             sensors={n: data.sensordata[where] for n, where in self._sensors.items()},
+            base_position={n: data.qpos[i] for n, i in self._base_qpos.items()},
+            base_velocity={n: data.qvel[i] for n, i in self._base_dof.items()},
         )
 
     def position_servo(self) -> Servo:

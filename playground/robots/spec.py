@@ -15,6 +15,8 @@ class RobotSpec:
       base: The body that floats; pushes and kicks act on it.
       feet: Prefixes of the feet's sensor and geom names, left before right.
       servo: Default servo preset; None: the motors are the model's own.
+      base_joints: Joints without a motor that carry the base of a robot that does not
+        float; they are sensed as the actuated ones are.
     """
 
     name: str
@@ -22,3 +24,4 @@ class RobotSpec:
     base: str
     feet: tuple[str, ...]
     servo: str | None
+    base_joints: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from playground.config import merge, read_yaml
+from playground.controllers.gains import check_gains, gain, gain_ranges
 from playground.errors import PlaygroundError, unknown
 from playground.paths import asset_folder
 
@@ -21,8 +22,7 @@ STRATEGIES = tuple(_PARTS)
 
 
 def _gain(part: str, default: float, low: float, high: float) -> Any:
-    about = {"part": part, "range": (low, high)}
-    return dataclasses.field(default=default, metadata=about)
+    return gain(default, low, high, part)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,15 +87,7 @@ class BalanceGains:
     """How far beyond the capture point a foot is set, as a share of the step."""
 
     def __post_init__(self):
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            low, high = field.metadata["range"]
-            # Traced values and batches are not looked at; files and flags are.
-            if isinstance(value, float | int) and not low <= value <= high:
-                raise PlaygroundError(
-                    f"gain {field.name} must be within {low:g} to {high:g}, "
-                    f"got {value:g}"
-                )
+        check_gains(self)
 
 
 def load_gains(strategy: str, path: str | Path | None = None) -> BalanceGains:
@@ -130,8 +122,5 @@ def switches(strategy: str) -> BalanceGains:
 
 def tunable(strategy: str) -> dict[str, tuple[float, float]]:
     """Returns gain -> (least, largest) of the gains that matter to a strategy."""
-    return {
-        field.name: field.metadata["range"]
-        for field in dataclasses.fields(BalanceGains)
-        if field.metadata["part"] in _PARTS[strategy]
-    }
+    # A part that there is none of leaves nothing, where no part at all means all.
+    return gain_ranges(BalanceGains, *(_PARTS[strategy] or ("none",)))

@@ -1,0 +1,1 @@
+"""Keeps a one-legged hopper hopping: phases, gains, the seed's rule."""

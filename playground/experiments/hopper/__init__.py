@@ -1,0 +1,1 @@
+"""Batches of hoppers: how long, how high and how fast they hop."""
