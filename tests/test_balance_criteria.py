@@ -21,7 +21,11 @@ from playground.controllers.balance.criteria import (
     zero_moment_point,
 )
 from playground.controllers.balance.perception import Perceived, Perception
-from playground.controllers.balance.support import convex_hull, signed_margin
+from playground.controllers.balance.support import (
+    convex_hull,
+    distance_outside,
+    signed_margin,
+)
 from playground.physics.engines import make_physics
 from playground.robots.registry import load_robot
 from playground.robots.robot import Robot
@@ -34,8 +38,9 @@ SLOW = ("mjx", "warp")
 @jax.jit
 @jax.vmap
 def margin(points, valid, point):
-    """[B, 8, 2], [B, 8], [B, 2] -> [B], compiled once for this file."""
-    return signed_margin(convex_hull(points, valid), point)
+    """[B, 8, 2], [B, 8], [B, 2] -> [B], [B], compiled once for this file."""
+    hull = convex_hull(points, valid)
+    return signed_margin(hull, point), distance_outside(points, valid, point)
 
 
 def margin_by_hand(points: np.ndarray, point: np.ndarray) -> float:
@@ -52,12 +57,15 @@ def margin_by_hand(points: np.ndarray, point: np.ndarray) -> float:
 def check(points, valid, at) -> None:
     """Each [B, ...] against the margins by hand; both sides of the edge are met."""
     points, at = np.asarray(points, np.float32), np.asarray(at, np.float32)
-    found = np.asarray(margin(points, valid, at))
+    found, outside = (np.asarray(x) for x in margin(points, valid, at))
     expected = [
         margin_by_hand(p[v].astype(float), x.astype(float))
         for p, v, x in zip(points, valid, at, strict=True)
     ]
     np.testing.assert_allclose(found, expected, atol=CLOSE)
+    np.testing.assert_allclose(
+        outside, np.maximum(np.negative(expected), 0), atol=CLOSE
+    )
     assert (found > 0.01).any() and (found < -0.01).any()
 
 
@@ -108,13 +116,14 @@ def test_margins_by_hand():
     points = np.concatenate([square, points[:4] * 0 + 7.0])  # the others do not count
     at = [(0.0, 0.0), (0.10, 0.0), (0.15, 0.1), (0.15, 0.27), (0.12, 0.1), (-0.3, 0.0)]
     valid = np.arange(POINTS) < 4
-    found = margin(
+    found, outside = margin(
         jnp.asarray(np.tile(points, (6, 1, 1)), jnp.float32),
         np.tile(valid, (6, 1)),
         jnp.array(at),
     )
     by_hand = [0.10, 0.02, -0.03, -0.05, 0.0, -0.20]
     np.testing.assert_allclose(found, by_hand, atol=1e-7)
+    np.testing.assert_allclose(outside, [0, 0, 0.03, 0.05, 0, 0.20], atol=1e-7)
 
 
 def test_without_three_points_there_is_no_polygon():
@@ -123,8 +132,9 @@ def test_without_three_points_there_is_no_polygon():
     valid = np.arange(POINTS) < np.array([0, 1, 2, 3, 8, 8])[:, None]
     points[4] = points[4, :1]  # all in one place
     points[5] = np.linspace(0, 1, POINTS)[:, None] * np.float32([0.3, 0.1])  # a line
-    found = margin(points, valid, np.zeros((6, 2), np.float32))
+    found, outside = margin(points, valid, np.zeros((6, 2), np.float32))
     np.testing.assert_array_equal(np.isnan(found), [True] * 3 + [False] + [True] * 2)
+    np.testing.assert_array_equal(np.isnan(outside), [True] + [False] * 5)
 
 
 def test_points_that_do_not_count_may_be_anything():
@@ -133,9 +143,11 @@ def test_points_that_do_not_count_may_be_anything():
     points = np.tile(points.astype(np.float32), (2, 1, 1))
     points[1, 4:] = np.nan
     valid = np.tile(np.arange(POINTS) < 3, (2, 1))
-    one, other = margin(points, valid, np.zeros((2, 2), np.float32))
+    found, outside = margin(points, valid, np.zeros((2, 2), np.float32))
+    one, other = found
     assert one == pytest.approx(margin_by_hand(points[0, :3], np.zeros(2)), abs=1e-7)
     assert other == one
+    assert outside[1] == outside[0] == 0.0
 
 
 # The linear inverted pendulum.

@@ -1,5 +1,7 @@
 """What every engine promises, on models small enough to know the answer."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import jax
 import jax.numpy as jnp
 import mujoco
@@ -76,6 +78,16 @@ def test_native_does_not_depend_on_batch_or_threads(duck):
     for i in range(7):
         alone = run_duck(three, *(x[i : i + 1] for x in states))
         assert_equal(alone, jax.tree.map(lambda x, i=i: x[i : i + 1], together))
+
+
+def test_native_steps_for_several_threads_at_once(duck):
+    physics = NativePhysics([duck.model], 10, threads=1)
+    states = [[x[i::4] for x in duck_states(duck, 64)] for i in range(4)]
+    alone = [run_duck(physics, *state) for state in states]
+    with ThreadPoolExecutor(4) as threads:
+        together = list(threads.map(lambda state: run_duck(physics, *state), states))
+    for one, other in zip(alone, together, strict=True):
+        assert_equal(one, other)
 
 
 def test_vmap_of_vmap_scan_jit_and_eager_agree(engine):

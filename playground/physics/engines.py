@@ -38,6 +38,7 @@ def make_physics(
     push_body: str | None = None,
     fields: Sequence[str] = (),
     double: bool = False,
+    threads: int | None = None,
 ) -> Physics:
     """Makes the physics of one robot model or of a population of N.
 
@@ -50,6 +51,7 @@ def make_physics(
       fields: Model fields that `Physics.step` may be given as traced values.
       double: Let the engine `native` keep the state in double precision between steps;
         MJX computes in float32 and has no more than that.
+      threads: Threads that the engine `native` takes in a call; None: all cores.
     """
     models = [models] if isinstance(models, mujoco.MjModel) else list(models)
     if sim_dt is not None:
@@ -58,7 +60,7 @@ def make_physics(
             model.opt.timestep = sim_dt
     engine = resolve_engine(engine)
     if engine == "native":
-        return NativePhysics(models, substeps, push_body, fields, double=double)
+        return NativePhysics(models, substeps, push_body, fields, threads, double)
     # MJX takes a while to load.
     from playground.physics.mjx import MjxPhysics
 

@@ -8,9 +8,10 @@ of threads or on the batch size.
 import dataclasses
 import math
 import os
-import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -34,8 +35,17 @@ def _silence(_: str) -> None:
     """A diverged robot is reported by its state, not by a log file in the cwd."""
 
 
+class _Pool:
+    """What a call needs for itself: threads, their scratch, models it may write."""
+
+    def __init__(self, models: Sequence[mujoco.MjModel], fields, threads: int):
+        self.rollout = rollout.Rollout(nthread=threads)
+        self.scratch = [mujoco.MjData(models[0]) for _ in range(threads)]
+        self.private = PrivateModels(models, fields)
+
+
 class NativePhysics(Physics):
-    """The engine `native`."""
+    """The engine `native`; calls at the same time do not wait for each other."""
 
     engine = "native"
 
@@ -55,7 +65,7 @@ class NativePhysics(Physics):
           substeps: As in `Physics`.
           push_body: As in `Physics`.
           fields: As in `Physics`.
-          threads: Threads of the pool; None: one for each core this process may use.
+          threads: Threads of a call; None: one for each core this process may use.
           double: Keep the state in double precision between steps, as MuJoCo itself
             does: for a machine whose events decide what it does next, where rounding
             to float32 at every step grows.
@@ -63,12 +73,8 @@ class NativePhysics(Physics):
         super().__init__(models, substeps, push_body, fields)
         if self.model.na or self.model.nplugin:
             raise PlaygroundError("native: activations and plugins are not supported")
-        self.threads = threads or _cores()
-        self._pool = rollout.Rollout(nthread=self.threads)
-        self._scratch = [mujoco.MjData(self.model) for _ in range(self.threads)]
-        # Two devices of one process (or two threads of a test) share the pool.
-        self._lock = threading.Lock()
-        self._private = PrivateModels(self.models, self.fields)
+        self.threads = threads or cores()
+        self._free: list[_Pool] = []
         self.double = double
         mujoco.set_mju_user_warning(_silence)
 
@@ -105,26 +111,26 @@ class NativePhysics(Physics):
     ) -> Data:
         """See `Physics.step`."""
         self._check_step(push, fields)
-        m = self.model
-        shapes = [(), (m.nq,), (m.nv,), (m.nsensordata,), (m.nv,)]
-        shapes += [(self._state_size,)] if self.double else []
-        time, qpos, qvel, sensordata, warmstart, *rest = jax.pure_callback(
-            partial(self._advance, push is not None, tuple(fields or ())),
-            tuple(jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes),
-            data.time,
-            data.qpos,
-            data.qvel,
-            data.warmstart,
-            data.model_index,
-            ctrl,
-            *([data.remainder] if self.double else []),
-            *([] if push is None else [self._push_per_substep(push)]),
-            *(fields or {}).values(),
+        m, names = self.model, tuple(fields or ())
+        given: list[Any] = [data.time, data.qpos, data.qvel, data.model_index, ctrl]
+        given += [data.warmstart]
+        given += [data.remainder] if self.double else []
+        given += [] if push is None else [self._push_per_substep(push)]
+        given += (fields or {}).values()
+        # One array in and one out: the way to the host costs by the array.
+        sizes = [1, m.nq, m.nv, m.nsensordata, m.nv]
+        sizes += [self._state_size] if self.double else []
+        ends = np.cumsum(sizes)
+        found = jax.pure_callback(
+            partial(self._advance, push is not None, names),
+            jax.ShapeDtypeStruct((ends[-1],), jnp.float32),
+            jnp.concatenate([jnp.ravel(x).astype(jnp.float32) for x in given]),
             vmap_method="broadcast_all",
         )
+        time, qpos, qvel, sensordata, warmstart, *rest = jnp.split(found, ends[:-1])
         return dataclasses.replace(
             data,
-            time=time,
+            time=time[0],
             qpos=qpos,
             qvel=qvel,
             sensordata=sensordata,
@@ -155,53 +161,48 @@ class NativePhysics(Physics):
             sensordata[rows] = sensed[:, 0]
         return sensordata.reshape(*batch, m.nsensordata)
 
-    def _advance(self, pushed, names, time, qpos, qvel, warmstart, index, ctrl, *rest):
-        """Host side of `step`: arrays with any leading batch shape, as float32."""
-        m, batch = self.model, np.shape(time)
-        flat = partial(_flat, math.prod(batch))
-        start = _state(flat(time), flat(qpos, m.nq), flat(qvel, m.nv))
+    def _advance(self, pushed, names, packed):
+        """Host side of `step`: [..., columns] as laid out there."""
+        m = self.model
+        rows = _flat(math.prod(packed.shape[:-1]), packed, packed.shape[-1])
+        left = rows.T  # columns not taken yet
+
+        def take(*shape):
+            nonlocal left
+            size = math.prod(shape)
+            taken, left = left[:size], left[size:]
+            return taken.T.reshape(len(rows), *shape)
+
+        start = np.ascontiguousarray(take(1 + self._state_size))
+        index, ctrl, warmstart = take(), take(m.nu), take(m.nv)
         if self.double:
-            start[:, 1:] += flat(rest[0], self._state_size)
-            rest = rest[1:]
-        control, spec = flat(ctrl, 1, m.nu), _CTRL
+            start[:, 1:] += take(self._state_size)
+        control, spec = ctrl[:, None], _CTRL
         control = np.broadcast_to(control, (len(start), self.substeps, m.nu))
+        wrench = take(self.substeps, 6) if pushed else np.zeros(0)
         # Without a wrench MuJoCo clears the forces that a robot before had.
-        if pushed and np.any(rest[0]):
-            wrench = np.zeros((len(start), self.substeps, m.nbody, 6))
-            wrench[:, :, self.push_body] = flat(rest[0], self.substeps, 6)
+        if wrench.any():
+            full = np.zeros((len(start), self.substeps, m.nbody, 6))
+            full[:, :, self.push_body] = wrench
             spec = _CTRL | _WRENCH
             # MuJoCo lays out user inputs in the order of the bits of its state enum.
-            wrench = wrench.reshape(*wrench.shape[:2], -1)
-            control = np.concatenate([control, wrench], axis=-1)
-        rest = rest[1:] if pushed else rest
-        values = {
-            name: flat(value, *getattr(m, name).shape)
-            for name, value in zip(names, rest, strict=True)
-        }
-        state, sensed = self._roll(
-            flat(index), values, start, flat(warmstart, m.nv), control, spec
-        )
+            full = full.reshape(*full.shape[:2], -1)
+            control = np.concatenate([control, full], axis=-1)
+        values = {name: take(*getattr(m, name).shape) for name in names}
+        state, sensed = self._roll(index, values, start, warmstart, control, spec)
         end = state[:, -1]
-        end[self._lost(start, flat(ctrl, m.nu), end)] = np.nan
+        end[self._lost(start, ctrl, end)] = np.nan
         before = state[:, -2] if self.substeps > 1 else start
-        qvel_end, qvel_before = end[:, 1 + m.nq :], before[:, 1 + m.nq :]
         # The pool does not hand out the solver's accelerations. Those of the last
         # physics step, from its velocities, are as good a start: the result is no
         # further from a converged solver's (tests/test_physics_parity.py).
-        acceleration = (qvel_end - qvel_before) / m.opt.timestep
-        outputs: tuple[np.ndarray, ...] = (
-            end[:, 0],
-            end[:, 1 : 1 + m.nq],
-            qvel_end,
-            sensed[:, -1],
-            acceleration,
-        )
+        change = (end[:, 1 + m.nq :] - before[:, 1 + m.nq :]) / m.opt.timestep
+        found = np.concatenate([end, sensed[:, -1], change], axis=1, dtype=np.float32)
         if self.double:
-            kept = end[:, 1:].astype(np.float32)
-            outputs += (end[:, 1:] - kept,)
-        return tuple(
-            out.reshape((*batch, *out.shape[1:])).astype(np.float32) for out in outputs
-        )
+            kept = found[:, 1 : 1 + self._state_size]
+            lost = (end[:, 1:] - kept).astype(np.float32)
+            found = np.concatenate([found, lost], axis=1)
+        return found.reshape(*packed.shape[:-1], -1)
 
     def _lost(self, start, ctrl, end) -> np.ndarray:
         """[n] whether a robot met numbers that the engine cannot step.
@@ -219,28 +220,40 @@ class NativePhysics(Physics):
         n, steps = control.shape[:2]
         states = np.empty((n, steps, state.shape[1]))
         sensed = np.empty((n, steps, self.model.nsensordata))
-        with self._lock:
-            return self._pool.rollout(
-                self._models(index.astype(int), values),
-                self._scratch,
+        with self._borrowed() as pool:
+            return pool.rollout.rollout(
+                self._models(index.astype(int), values, pool),
+                pool.scratch,
                 state,
                 np.ascontiguousarray(control),
                 control_spec=spec,
                 skip_checks=True,
                 nstep=steps,
-                initial_warmstart=warmstart,
+                initial_warmstart=np.ascontiguousarray(warmstart),
                 state=states,
                 sensordata=sensed,
             )
 
-    def _models(self, index: np.ndarray, values) -> list[mujoco.MjModel]:
+    @contextmanager
+    def _borrowed(self) -> Iterator[_Pool]:
+        """A pool that no other call uses; a new one if none is free."""
+        try:
+            pool = self._free.pop()
+        except IndexError:
+            pool = _Pool(self.models, self.fields, self.threads)
+        try:
+            yield pool
+        finally:
+            self._free.append(pool)
+
+    def _models(self, index: np.ndarray, values, pool) -> list[mujoco.MjModel]:
         """One model a robot; with `values`, a private copy that holds its own."""
         if values:
-            return self._private(index, values)
+            return pool.private(index, values)
         return [self.models[i] for i in index]
 
 
-def _cores() -> int:
+def cores() -> int:
     """Cores this process may use; not every system can tell."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -13,7 +13,7 @@ from playground.controllers.balance.criteria import pendulum_rate
 from playground.controllers.balance.forces import share_pressure
 from playground.controllers.balance.gains import BalanceGains
 from playground.controllers.balance.perception import Perceived
-from playground.controllers.balance.support import signed_margin
+from playground.controllers.balance.support import distance_outside
 
 # A foot is set down so far beside the other, and so far from it at most, m.
 _NARROW, _WIDE, _LONG = 0.17, 0.62, 0.6
@@ -85,12 +85,12 @@ def advance(
     """
     time = step.time + period
     flying = step.swing >= 0
-    margin = signed_margin(seen.support(), capture)
+    outside = distance_outside(seen.corner[:, :2], seen.pressure > 0, capture)
     lift = (
         ~flying
         & (gains.step > 0)
         & (time > gains.pause)
-        & (margin < -gains.trigger)  # False while undefined: both feet in the air
+        & (outside > gains.trigger)  # False while undefined: both feet in the air
     )
     foot = jnp.where(flying, step.swing, foot_to_lift(seen, capture))
     lift = lift & (seen.foot[1 - foot, 2] - seen.floor < _DOWN)

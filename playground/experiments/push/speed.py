@@ -12,7 +12,7 @@ from playground.experiments.push.config import PushConfig
 from playground.experiments.push.trial import Push, Trial
 from playground.experiments.push.trials import PushTrials, stack_gains
 from playground.physics.base import Data
-from playground.physics.native import NativePhysics
+from playground.physics.native import cores
 
 ROBOTS = 432
 # Control steps in a round, each of one physics step.
@@ -57,7 +57,8 @@ class SweepSpeed:
         )
 
     def _batch(self) -> int:
-        jax.block_until_ready(self._trials.move(self._start, self._pushes, _STEPS))
+        period = self._trials.step.physics.control_period
+        self._trials.advance(self._start, self._pushes, _STEPS * period)
         return self._robots * _STEPS
 
     def _replay(self) -> Round:
@@ -80,9 +81,8 @@ class SweepSpeed:
         )
         data = self._start.data
         first = np.concatenate([np.zeros((n, 1)), data.qpos, data.qvel], 1)
-        threads = NativePhysics([model], 1).threads
-        pool = rollout.Rollout(nthread=threads)
-        scratch = [mujoco.MjData(model) for _ in range(threads)]
+        pool = rollout.Rollout(nthread=cores())
+        scratch = [mujoco.MjData(model) for _ in range(cores())]
         spec = mujoco.mjtState.mjSTATE_CTRL | mujoco.mjtState.mjSTATE_XFRC_APPLIED
 
         def round_() -> int:

@@ -3,6 +3,7 @@
 import dataclasses
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -18,6 +19,7 @@ from playground.experiments.push.bounds import Stance
 from playground.experiments.push.cases import Cases, Outcomes
 from playground.experiments.push.config import PushConfig
 from playground.experiments.push.trial import Push, Trial, TrialStep
+from playground.experiments.rollouts import Parallel
 from playground.physics.engines import make_physics, resolve_engine
 from playground.physics.population import vary
 from playground.robots.registry import load_robot
@@ -25,7 +27,7 @@ from playground.robots.robot import Robot
 
 # Robots are simulated in batches of these sizes: one program each. A step of a batch
 # costs as much as so many robots more. Those that fell make room every so many seconds.
-_SIZES, _OVERHEAD = (432, 288, 160, 80, 32), 50
+_SIZES, _OVERHEAD = (216, 144, 80, 40, 16), 25
 _SEGMENT = 0.5
 
 
@@ -60,7 +62,9 @@ class PushTrials:
             varied_models(self.robot, config),
             self.engine,
             push_body=self.robot.spec.base,
+            threads=1,
         )
+        self._parallel = Parallel(self.engine)
         self.stance, lever = _stance(self.robot, config.height)
         self.step = TrialStep(
             robot=self.robot,
@@ -94,7 +98,7 @@ class PushTrials:
     def run_gains(self, gains: BalanceGains, cases: Cases) -> Outcomes:
         """The same with gains of their own, [n] each, in place of a strategy's."""
         trials, pushes = self.settled(gains, cases), self.pushes(gains, cases)
-        trials = self._advance(trials, pushes, self.config.watch)
+        trials = self.advance(trials, pushes, self.config.watch)
         return Outcomes(
             recovered=np.asarray(trials.stands),
             diverged=~np.isfinite(np.asarray(trials.data.qpos)).all(axis=1),
@@ -128,7 +132,7 @@ class PushTrials:
             for _, rows in _batches(np.arange(len(first)))
         ]
         trials = jax.tree.map(lambda *x: np.concatenate(x)[: len(first)], *parts)
-        trials = self._advance(trials, nothing, settle)
+        trials = self.advance(trials, nothing, settle)
         trials = jax.tree.map(lambda x: x[kind.reshape(-1)], trials)
         return dataclasses.replace(trials, key=self._keys(cases))
 
@@ -141,7 +145,7 @@ class PushTrials:
             key = fold(key, column)
         return np.asarray(jax.random.key_data(key))
 
-    def _advance(self, trials: Trial, pushes: Push, seconds: float) -> Trial:
+    def advance(self, trials: Trial, pushes: Push, seconds: float) -> Trial:
         """Moves robots on; those that fell stay as they are."""
         period = self.step.physics.control_period
         left, segment = round(seconds / period), round(_SEGMENT / period)
@@ -149,14 +153,19 @@ class PushTrials:
         while left > 0:
             steps = min(left, segment)
             left -= steps
-            for rows, padded in _batches(np.flatnonzero(~trials.fallen)):
-                batch = jax.tree.map(lambda x, p=padded: x[p], (trials, pushes))
-                moved = _host(self.move(*batch, steps))
-                for kept, new in zip(
-                    jax.tree.leaves(trials), jax.tree.leaves(moved), strict=True
-                ):
-                    kept[rows] = new[: len(rows)]
+            parts = self._parallel.split(np.flatnonzero(~trials.fallen))
+            self._parallel.each(partial(self._move, trials, pushes, steps), parts)
         return trials
+
+    def _move(self, trials: Trial, pushes: Push, steps: int, part: np.ndarray) -> None:
+        """Moves some rows of trials on, in place."""
+        for rows, padded in _batches(part):
+            batch = jax.tree.map(lambda x, p=padded: x[p], (trials, pushes))
+            moved = _host(self.move(*batch, steps))
+            for kept, new in zip(
+                jax.tree.leaves(trials), jax.tree.leaves(moved), strict=True
+            ):
+                kept[rows] = new[: len(rows)]
 
     def _segment(self, trials: Trial, pushes: Push, steps: jax.Array) -> Trial:
         step = jax.vmap(self.step)
